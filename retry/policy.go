@@ -1,0 +1,85 @@
+package retry
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Policy says when a message that failed is tried again and when its retries are spent. It is a value: safe to copy and
+// to use from many goroutines as long as nobody writes to Backoff.
+type Policy struct {
+	// Backoff is the delay after the first failure, the second, and so on; the last one repeats.
+	Backoff []time.Duration
+	// Jitter spreads each delay by up to this share of it in both directions: 0.2 makes 8 to 12 seconds of 10.
+	// It keeps the messages that failed together from coming back together.
+	Jitter float64
+	// MaxRetries is how many failures a message may have and still be tried again.
+	MaxRetries int
+}
+
+// Default is the pattern's policy: 10 s, 30 s, 1 min, 5 min, then 5 min again.
+func Default() Policy {
+	return Policy{
+		Backoff:    []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute},
+		Jitter:     0.2,
+		MaxRetries: 16,
+	}
+}
+
+// Validate reports every problem of the policy at once.
+func (p Policy) Validate() error {
+	var errs []error
+	if len(p.Backoff) == 0 {
+		errs = append(errs, errors.New("backoff is empty: give at least one delay"))
+	}
+	for i, d := range p.Backoff {
+		if d <= 0 {
+			errs = append(errs, fmt.Errorf("backoff[%d] is %s: a delay must be longer than 0", i, d))
+		}
+	}
+	// Written so that a NaN is refused too.
+	if !(p.Jitter >= 0 && p.Jitter <= 1) {
+		errs = append(errs, fmt.Errorf("jitter is %g: it must be from 0 to 1", p.Jitter))
+	}
+	if p.MaxRetries < 1 {
+		errs = append(errs, fmt.Errorf("max_retries is %d: it must be at least 1", p.MaxRetries))
+	}
+	return errors.Join(errs...)
+}
+
+// Delay returns how long to wait after failure number attempt, counted from 1. The random function returns values in [0, 1);
+// nil means no jitter. A policy without a backoff list waits a second: it has not been validated, and a hot loop would be
+// the worse answer.
+func (p Policy) Delay(attempt int, random func() float64) time.Duration {
+	if len(p.Backoff) == 0 {
+		return time.Second
+	}
+	d := p.Backoff[min(max(attempt, 1), len(p.Backoff))-1]
+	if random == nil || p.Jitter == 0 {
+		return d
+	}
+	spread := 1 + p.Jitter*(2*random()-1)
+	return saturate(float64(d) * spread)
+}
+
+// Spent reports whether a message with this many failures has no retry left.
+func (p Policy) Spent(failures int) bool { return failures > p.MaxRetries }
+
+// Longest returns the longest delay that the policy can give.
+func (p Policy) Longest() time.Duration {
+	if len(p.Backoff) == 0 {
+		return time.Second
+	}
+	return saturate(float64(slices.Max(p.Backoff)) * (1 + p.Jitter))
+}
+
+// saturate turns nanoseconds into a duration without wrapping around: a negative wait would be no wait.
+func saturate(ns float64) time.Duration {
+	if ns >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(ns)
+}
