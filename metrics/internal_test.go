@@ -20,7 +20,7 @@ func TestDefinitionsAreAccepted(t *testing.T) {
 	}
 	again := builder{source: "a"}
 	newSource(&again, "1")
-	assert.Error(t, again.register(reg), "the same source twice")
+	require.Error(t, again.register(reg), "the same source twice")
 	_, err := reg.Gather()
 	assert.NoError(t, err)
 }
