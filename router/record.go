@@ -15,15 +15,24 @@ type Header struct {
 	Value []byte
 }
 
-// Refusal is why a row can never become a record. Its Reason is a metric label, its Text is for the person who looks at
-// the dead letter; neither holds any of the payload.
-type Refusal struct {
-	Reason Reason
-	Text   string
+// What a record costs beyond its bytes. A batch of one record has 61 bytes before it; the record's own lengths, deltas
+// and counts are variable-length numbers that come to 36 bytes at most, and to 10 for each header.
+const (
+	batchOverhead  = 61
+	recordOverhead = 36
+	headerOverhead = 10
+)
+
+// Size returns an upper bound of the bytes that the record takes in Kafka, alone in a batch and uncompressed. This is
+// what the broker compares with max.message.bytes, and the client with its own bound.
+func (r *Record) Size() int {
+	return len(r.Key) + len(r.Value) + headersSize(r.Headers) + batchOverhead + recordOverhead
 }
 
-// Error returns the text.
-func (r *Refusal) Error() string { return r.Text }
-
-// Reason names a kind of refusal.
-type Reason string
+func headersSize(headers []Header) int {
+	size := 0
+	for i := range headers {
+		size += len(headers[i].Key) + len(headers[i].Value) + headerOverhead
+	}
+	return size
+}

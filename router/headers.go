@@ -1,0 +1,89 @@
+package router
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"example.com/outbox-relay/outbox"
+)
+
+// The headers that the relay writes itself. A row's own headers of these names, or of any name that begins with
+// outbox_, are left out: the relay's values are what consumers deduplicate by.
+const (
+	HeaderMsgID       = "msg_id"
+	HeaderSource      = "outbox_source"
+	HeaderPosition    = "outbox_position"
+	HeaderCreated     = "outbox_created"
+	HeaderTraceParent = "traceparent"
+)
+
+const reservedPrefix = "outbox_"
+
+// headers builds the record's headers in a fixed order: the relay's, traceparent, then the row's own by name. It also
+// returns the bytes of the msg_id, which are the key of rows that have none.
+func (r *Router) headers(row *outbox.Row, position string) ([]Header, []byte, *Refusal) {
+	own, refusal := ownHeaders(row)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	// One buffer for all values: the header's lengths are known, and each is a separate allocation otherwise.
+	buf := make([]byte, 0, len(row.MsgID)+len(position)+len(row.Created)+len(row.TraceParent))
+	value := func(text string) []byte {
+		from := len(buf)
+		buf = append(buf, text...)
+		return buf[from:len(buf):len(buf)]
+	}
+	msgID := value(row.MsgID)
+	headers := make([]Header, 0, 5+len(own))
+	headers = append(headers,
+		Header{HeaderMsgID, msgID},
+		Header{HeaderSource, r.source},
+		Header{HeaderPosition, value(position)},
+	)
+	if row.Created != "" {
+		headers = append(headers, Header{HeaderCreated, value(row.Created)})
+	}
+	if row.TraceParent != "" {
+		headers = append(headers, Header{HeaderTraceParent, value(row.TraceParent)})
+	}
+	return append(headers, own...), msgID, nil
+}
+
+// ownHeaders reads the row's headers column: a JSON object of strings. Numbers, true and false go as they are written,
+// null is left out. NULL, blank text and a JSON null are no headers.
+func ownHeaders(row *outbox.Row) ([]Header, *Refusal) {
+	text := bytes.TrimSpace(row.Headers)
+	if len(text) == 0 || string(text) == "null" {
+		return nil, nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return nil, refuse(ReasonHeadersInvalid, "the headers are no JSON object; write them as {\"name\": \"value\"}")
+	}
+	own := make([]Header, 0, len(members))
+	for name, raw := range members {
+		switch raw[0] {
+		case '{', '[':
+			return nil, refuse(ReasonHeadersInvalid, "a header's value is an object or an array; write headers as {\"name\": \"value\"}")
+		case 'n':
+			continue
+		}
+		if reserved(name, row) {
+			continue
+		}
+		value := []byte(raw)
+		if raw[0] == '"' {
+			value = unquote(raw)
+		}
+		own = append(own, Header{name, value})
+	}
+	slices.SortFunc(own, func(a, b Header) int { return strings.Compare(a.Key, b.Key) })
+	return own, nil
+}
+
+func reserved(name string, row *outbox.Row) bool {
+	return name == HeaderMsgID || strings.HasPrefix(name, reservedPrefix) ||
+		name == HeaderTraceParent && row.TraceParent != ""
+}
