@@ -1,0 +1,201 @@
+package canal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-mysql-org/go-mysql/replication"
+)
+
+// ErrCannotStream is returned by Open when the server answers but can't be streamed from: the binlog is off, its format is
+// not ROW, a privilege is missing. It stays so until somebody changes the server; the text says what.
+var ErrCannotStream = errors.New("the binlog can't be streamed")
+
+// cannotStream wraps ErrCannotStream with a reason that ends with what to do.
+func cannotStream(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrCannotStream, fmt.Sprintf(format, args...))
+}
+
+// PositionLost is returned by Next when the server can't go on from the position: resolve it again.
+type PositionLost struct {
+	// Reason is one of the Recovery words.
+	Reason string
+	// Detail says what was found, for an operator.
+	Detail string
+}
+
+// Error says what was found.
+func (e *PositionLost) Error() string {
+	return fmt.Sprintf("the binlog position is lost (%s): %s", e.Reason, e.Detail)
+}
+
+// Why a connection was replaced: the reasons given to Observer.Reconnect.
+const (
+	reasonClosed   = "closed"    // the server or the network closed it
+	reasonTimeout  = "timeout"   // nothing came for the read timeout
+	reasonRefused  = "refused"   // the server can't be reached
+	reasonDenied   = "denied"    // user, password or privilege
+	reasonReplaced = "server_id" // another replica came with the same server id
+	reasonFatal    = "fatal"     // the server can't read its binlog from here
+	reasonMalform  = "malformed" // what came can't be read
+	reasonShutdown = "shutdown"  // the server is shutting down, or killed the connection
+	reasonServer   = "server"    // another error of the server
+)
+
+// Server error codes, by the names of the servers' manuals.
+const (
+	codeAccessDenied      = 1045 // ER_ACCESS_DENIED_ERROR
+	codeDBAccessDenied    = 1044 // ER_DBACCESS_DENIED_ERROR
+	codeServerShutdown    = 1053 // ER_SERVER_SHUTDOWN
+	codeWrongOffset       = 1220 // ER_ERROR_WHEN_EXECUTING_COMMAND
+	codeTableDenied       = 1142 // ER_TABLEACCESS_DENIED_ERROR
+	codeUnknownVariable   = 1193 // ER_UNKNOWN_SYSTEM_VARIABLE
+	codeSpecificDenied    = 1227 // ER_SPECIFIC_ACCESS_DENIED_ERROR
+	codeFatalReading      = 1236 // ER_MASTER_FATAL_ERROR_READING_BINLOG
+	codeQueryInterrupted  = 1317 // ER_QUERY_INTERRUPTED
+	codeNoBinlog          = 1381 // ER_NO_BINARY_LOGGING
+	codeConnectionKilled  = 1927 // ER_CONNECTION_KILLED, MariaDB
+	codePurgedGTIDs       = 1789 // ER_MASTER_HAS_PURGED_REQUIRED_GTIDS
+	codeNoSuchTable       = 1146 // ER_NO_SUCH_TABLE
+	codeUnknownColumn     = 1054 // ER_BAD_FIELD_ERROR
+	codeGTIDNotInBinlog   = 1945 // ER_GTID_POSITION_NOT_FOUND_IN_BINLOG, MariaDB
+	codeGTIDNotInBinlog2  = 1946 // ER_GTID_POSITION_NOT_FOUND_IN_BINLOG2, MariaDB
+	codeGTIDStrict        = 1950 // ER_GTID_STRICT_OUT_OF_ORDER, MariaDB
+	codeAccessDeniedNoPwd = 1698 // ER_ACCESS_DENIED_NO_PASSWORD_ERROR
+)
+
+// serverCode returns the code of a server's error, 0 when it is none.
+func serverCode(err error) uint16 {
+	var my *mysql.MyError
+	if errors.As(err, &my) {
+		return my.Code
+	}
+	return 0
+}
+
+// denied reports whether the server refused for lack of a right.
+func denied(err error) bool {
+	switch serverCode(err) {
+	case codeAccessDenied, codeDBAccessDenied, codeTableDenied, codeSpecificDenied, codeAccessDeniedNoPwd:
+		return true
+	}
+	return false
+}
+
+// reasonOf classes an error that ended a connection.
+func reasonOf(err error) string {
+	var timeout net.Error
+	switch serverCode(err) {
+	case 0:
+	case codeFatalReading:
+		if sameServerID(err) {
+			return reasonReplaced
+		}
+		return reasonFatal
+	case codePurgedGTIDs, codeGTIDNotInBinlog, codeGTIDNotInBinlog2, codeGTIDStrict:
+		return reasonFatal
+	case codeServerShutdown, codeQueryInterrupted, codeConnectionKilled:
+		return reasonShutdown
+	default:
+		if denied(err) {
+			return reasonDenied
+		}
+		return reasonServer
+	}
+	var event *replication.EventError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout(), strings.Contains(err.Error(), "i/o timeout"):
+		// go-mysql wraps ErrBadConn around the text of the network's error, so the text is all there is.
+		return reasonTimeout
+	case errors.As(err, &op) && op.Op == "dial":
+		return reasonRefused
+	case errors.As(err, &event), errors.Is(err, errMalformed):
+		return reasonMalform
+	case errors.Is(err, mysql.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, replication.ErrSyncClosed):
+		return reasonClosed
+	}
+	return reasonClosed
+}
+
+// sameServerID tells another replica with our server id from the other things that error 1236 stands for. One code
+// stands for all of them, so its text is all there is: "A slave/replica with the same server_uuid/server_id as this
+// slave/replica has connected to the master/source".
+func sameServerID(err error) bool {
+	var my *mysql.MyError
+	return errors.As(err, &my) && my.Code == codeFatalReading && strings.Contains(my.Message, "with the same server_")
+}
+
+// fatalDetail explains error 1236 and its like to an operator. The server uses one code for many causes, so the text
+// has to be looked at; what it doesn't match is passed on as it is.
+func fatalDetail(err error) (recovery, detail string) {
+	var my *mysql.MyError
+	if !errors.As(err, &my) {
+		return RecoveryInvalid, plain(err)
+	}
+	text := my.Message
+	has := func(parts ...string) bool {
+		for _, p := range parts {
+			if strings.Contains(text, p) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case my.Code == codePurgedGTIDs, has("purged"):
+		return RecoveryPurged, "the server has purged binlog files that are needed: " + text
+	case has("Could not find first log file"):
+		return RecoveryPurged, "the binlog file does not exist any more: " + text
+	case has("max_allowed_packet"):
+		return RecoveryInvalid, "an event is larger than the server's max_allowed_packet (raise it), or the position is not the start of an event: " + text
+	}
+	return RecoveryInvalid, text
+}
+
+// errMalformed is returned for a binlog event that can't be read.
+var errMalformed = errors.New("malformed binlog event")
+
+// plain returns an error's text without what may be a message's content: go-mysql puts the whole event into the text of
+// its EventError, and the values of rows into others.
+func plain(err error) string {
+	var my *mysql.MyError
+	if errors.As(err, &my) {
+		return my.Error()
+	}
+	var event *replication.EventError
+	if errors.As(err, &event) && event.Header != nil {
+		return fmt.Sprintf("event %s at %d can't be read", event.Header.EventType, event.Header.LogPos)
+	}
+	text := err.Error()
+	if i := strings.Index(text, ", data "); i >= 0 {
+		text = text[:i]
+	}
+	if len(text) > 300 {
+		text = text[:300] + "..."
+	}
+	return text
+}
+
+// stripped wraps an error's plain text, so that the cause can be printed by anybody.
+type stripped struct {
+	cause error
+}
+
+// strip returns err with a text that is fit to be logged.
+func strip(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &stripped{cause: err}
+}
+
+// Error returns the plain text.
+func (e *stripped) Error() string { return plain(e.cause) }
+
+// Unwrap returns the cause.
+func (e *stripped) Unwrap() error { return e.cause }

@@ -1,0 +1,27 @@
+package canal
+
+// Observer is told what the reader can't return. Its methods must not block; they are called from Next's goroutine.
+type Observer interface {
+	// Reconnect: the connection was lost for the reason, one of a few fixed words, and is being replaced.
+	Reconnect(reason string)
+	// Missed: n rows or statements were left to the sweeper for the reason, one of the Missed words.
+	Missed(reason string, n int)
+}
+
+// NopObserver ignores everything.
+type NopObserver struct{}
+
+// Reconnect does nothing.
+func (NopObserver) Reconnect(string) {}
+
+// Missed does nothing.
+func (NopObserver) Missed(string, int) {}
+
+// Why rows are left to the sweeper: the keys of Transaction.Missed.
+const (
+	MissedStatement = "statement" // a statement-format write named the table
+	MissedColumns   = "columns"   // the row's columns could not be told with certainty
+	MissedDecode    = "decode"    // a column's type or content is beyond the decoder
+	MissedXA        = "xa"        // rows of an XA transaction, which may still be rolled back
+	MissedLarge     = "large"     // the transaction changed more of its own rows than fit the buffer, or the spill file failed
+)

@@ -1,0 +1,60 @@
+package canal
+
+import (
+	"errors"
+	"iter"
+	"time"
+
+	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/outbox"
+)
+
+// Transaction is what one committed transaction, or a stretch of the binlog without anything for us, left behind.
+type Transaction struct {
+	// End is the place behind the transaction: resume there once its rows are settled.
+	End position.End
+	// CommittedAt is when it was committed, by the server's clock: to the microsecond on MySQL 8 and later, to the second
+	// elsewhere.
+	CommittedAt time.Time
+	// Kick asks for a sweep soon: something became pending that the stream does not bring.
+	Kick bool
+	// Missed counts what was left to the sweeper, by the Missed words. Nil when nothing was.
+	Missed map[string]int
+
+	rows *rowBuffer
+	n    int
+	read bool
+}
+
+// errRead is returned by a second Rows.
+var errRead = errors.New("rows of the transaction were read before")
+
+// Len returns how many rows Rows yields.
+func (t *Transaction) Len() int { return t.n }
+
+// Rows yields the rows that the transaction left pending, in the order in which they were inserted. It may be used once. An
+// error is the last thing that it yields; the transaction is then not complete.
+func (t *Transaction) Rows() iter.Seq2[outbox.Row, error] {
+	return func(yield func(outbox.Row, error) bool) {
+		switch {
+		case t.read:
+			yield(outbox.Row{}, errRead)
+		case t.rows != nil:
+			t.read = true
+			t.rows.pending(yield)
+		}
+	}
+}
+
+// Close frees what the transaction holds. It may be called more than once.
+func (t *Transaction) Close() error {
+	if t.rows == nil {
+		return nil
+	}
+	rows := t.rows
+	t.rows, t.read = nil, true
+	return rows.close()
+}
+
+// empty reports whether the transaction tells nothing but progress.
+func (t *Transaction) empty() bool { return t.n == 0 && !t.Kick && len(t.Missed) == 0 }
