@@ -75,8 +75,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 // broken returns the errors that are not just a broker or a topic being away.
 func broken(fetches kgo.Fetches) error {
 	for _, failed := range fetches.Errors() {
-		var lost *kgo.ErrDataLoss
-		if errors.As(failed.Err, &lost) {
+		if _, lost := errors.AsType[*kgo.ErrDataLoss](failed.Err); lost {
 			return fmt.Errorf("consume %s[%d]: %w", failed.Topic, failed.Partition, failed.Err)
 		}
 	}

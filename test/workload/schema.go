@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -93,23 +92,31 @@ func tableRows(ctx context.Context, db *sql.DB, table string) ([]oracle.Row, err
 func Unsettled(ctx context.Context, db *sql.DB, limit int, tables ...string) ([]string, error) {
 	var ids []string
 	for _, table := range tables {
-		rows, err := db.QueryContext(ctx, `SELECT msg_id FROM `+quote(table)+`
-			WHERE status = 0 AND next_retry_time IS NULL ORDER BY id LIMIT ?`, limit)
+		found, err := unsettled(ctx, db, limit, table)
 		if err != nil {
 			return nil, fmt.Errorf("unsettled rows of %s: %w", table, err)
 		}
-		for rows.Next() {
-			var id string
-			if err := rows.Scan(&id); err != nil {
-				return nil, errors.Join(fmt.Errorf("unsettled row of %s: %w", table, err), rows.Close())
-			}
-			ids = append(ids, id)
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			return nil, fmt.Errorf("unsettled rows of %s: %w", table, err)
-		}
+		ids = append(ids, found...)
 	}
 	return ids, nil
+}
+
+func unsettled(ctx context.Context, db *sql.DB, limit int, table string) ([]string, error) {
+	rows, err := db.QueryContext(ctx, `SELECT msg_id FROM `+quote(table)+`
+		WHERE status = 0 AND next_retry_time IS NULL ORDER BY id LIMIT ?`, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var ids []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
 }
 
 // Open counts the rows that are not at their end yet: pending or failed.
