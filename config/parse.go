@@ -1,0 +1,160 @@
+package config
+
+import (
+	"errors"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// maxDepth is deeper than any setting; it stops a file of a million brackets.
+const maxDepth = 20
+
+// parse reads a YAML document into a node tree. What is wrong goes to the problems, without the text around it: the
+// library's own message would quote a secret.
+func parse(source []byte, origin string, problems *problemList) *node {
+	c := converter{origin: origin, problems: problems, anchors: make(map[string]*node)}
+	file, err := parser.ParseBytes(source, 0)
+	if err != nil {
+		c.syntax(err)
+		return nil
+	}
+	var root *node
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		if root != nil {
+			problems.add("", c.place(doc.Body), "a second YAML document; keep everything in the first")
+			return root
+		}
+		root = c.node(doc.Body, 0)
+	}
+	if root != nil && root.kind != mapping && root.kind != null {
+		problems.add("", root.at, "must be a mapping such as \"kafka: {...}\", not %s", root.kind)
+		return nil
+	}
+	return root
+}
+
+type converter struct {
+	origin   string
+	problems *problemList
+	anchors  map[string]*node
+}
+
+func (c *converter) syntax(err error) {
+	at := place{origin: c.origin}
+	var syntax *yaml.SyntaxError
+	if !errors.As(err, &syntax) {
+		c.problems.add("", at, "is no YAML")
+		return
+	}
+	if syntax.Token != nil && syntax.Token.Position != nil {
+		at.line, at.column = syntax.Token.Position.Line, syntax.Token.Position.Column
+	}
+	c.problems.add("", at, "is no YAML: %s", syntax.Message)
+}
+
+func (c *converter) place(n ast.Node) place {
+	at := place{origin: c.origin}
+	if tk := n.GetToken(); tk != nil && tk.Position != nil {
+		at.line, at.column = tk.Position.Line, tk.Position.Column
+	}
+	return at
+}
+
+func (c *converter) node(n ast.Node, depth int) *node {
+	at := c.place(n)
+	if depth > maxDepth {
+		c.problems.add("", at, "nested deeper than any setting")
+		return &node{at: at}
+	}
+	switch n := n.(type) {
+	case *ast.NullNode:
+		return &node{at: at}
+	case *ast.LiteralNode:
+		return &node{kind: scalar, text: n.Value.Value, at: at}
+	case *ast.StringNode:
+		return &node{kind: scalar, text: n.Value, at: at}
+	case *ast.TagNode:
+		return c.node(n.Value, depth+1)
+	case *ast.AnchorNode:
+		value := c.node(n.Value, depth+1)
+		c.anchors[n.Name.GetToken().Value] = value
+		return value
+	case *ast.AliasNode:
+		return c.alias(n, at)
+	case *ast.SequenceNode:
+		out := &node{kind: list, at: at}
+		for _, item := range n.Values {
+			out.items = append(out.items, c.node(item, depth+1))
+		}
+		return out
+	case *ast.MappingNode:
+		return c.mapping(n.Values, at, depth)
+	case *ast.MappingValueNode:
+		return c.mapping([]*ast.MappingValueNode{n}, at, depth)
+	case ast.ScalarNode:
+		// Numbers and booleans keep the text they were written as.
+		return &node{kind: scalar, text: n.GetToken().Value, at: at}
+	}
+	c.problems.add("", at, "is YAML that a configuration does not need; write a plain value")
+	return &node{at: at}
+}
+
+// flow reports whether the mapping is written {in braces}; a block mapping's token is its first colon, and the place a
+// person would look at is the key before it.
+func (c *converter) flow(at place, first *ast.MappingValueNode) bool {
+	key := c.place(first.Key)
+	return at.line < key.line || at.line == key.line && at.column < key.column
+}
+
+func (c *converter) alias(n *ast.AliasNode, at place) *node {
+	name := n.Value.GetToken().Value
+	value, ok := c.anchors[name]
+	if !ok {
+		c.problems.add("", at, "the alias *%s has no anchor &%s before it", name, name)
+		return &node{at: at}
+	}
+	return value
+}
+
+// mapping converts the fields; those of a merge key (<<) give way to the mapping's own.
+func (c *converter) mapping(values []*ast.MappingValueNode, at place, depth int) *node {
+	out := &node{kind: mapping, at: at}
+	if len(values) > 0 && values[0].Key != nil && !c.flow(at, values[0]) {
+		out.at = c.place(values[0].Key)
+	}
+	var bases []*node
+	for _, v := range values {
+		value := c.node(v.Value, depth+1)
+		if v.Key.IsMergeKey() {
+			bases = append(bases, value)
+			continue
+		}
+		key := v.Key.GetToken().Value
+		if k, ok := v.Key.(*ast.MappingKeyNode); ok {
+			key = k.Value.GetToken().Value
+		}
+		out.fields = append(out.fields, entry{key: key, at: c.place(v.Key), value: value})
+	}
+	for _, base := range bases {
+		out = inheritFields(out, base)
+	}
+	return out
+}
+
+// inheritFields adds what a merged mapping, or a list of them, has and out has not.
+func inheritFields(out, base *node) *node {
+	for _, item := range base.items {
+		out = inheritFields(out, item)
+	}
+	for _, e := range base.fields {
+		if out.field(e.key) == nil {
+			out = out.with(e.key, e.at, e.value)
+		}
+	}
+	return out
+}

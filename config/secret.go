@@ -1,0 +1,114 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// hidden stands for a secret wherever it would be printed.
+const hidden = "***"
+
+// Secret is a value that prints as ***, in every format and encoding, or as nothing when it is empty.
+type Secret struct{ value string }
+
+// NewSecret hides a value.
+func NewSecret(value string) Secret { return Secret{value: value} }
+
+// Reveal returns the value, for the client library that needs it.
+func (s Secret) Reveal() string { return s.value }
+
+// IsZero reports whether there is no secret.
+func (s Secret) IsZero() bool { return s.value == "" }
+
+// String returns *** or, when there is no secret, "".
+func (s Secret) String() string {
+	if s.value == "" {
+		return ""
+	}
+	return hidden
+}
+
+// GoString hides the value from %#v.
+func (s Secret) GoString() string { return "config.Secret(" + s.String() + ")" }
+
+// Format hides the value from every verb of fmt.
+func (s Secret) Format(state fmt.State, _ rune) { _, _ = state.Write([]byte(s.String())) }
+
+// MarshalText hides the value from encoders such as JSON and YAML.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// SecretURL is a URL that may hold a password; it prints with *** in the password's place.
+type SecretURL struct{ value string }
+
+// NewSecretURL hides the password in a URL.
+func NewSecretURL(value string) SecretURL { return SecretURL{value: value} }
+
+// Reveal returns the URL with its password.
+func (u SecretURL) Reveal() string { return u.value }
+
+// HasSecret reports whether something in the URL has to be hidden.
+func (u SecretURL) HasSecret() bool { return u.String() != u.value }
+
+// String returns the URL without its secrets, or *** when it cannot be told where they are. It is cut by hand, because
+// url.Parse refuses the several hosts of redis+sentinel:// and a refused url would be no less secret.
+func (u SecretURL) String() string {
+	scheme, rest, ok := strings.Cut(u.value, "://")
+	if !ok {
+		scheme, rest = "", u.value
+	} else {
+		scheme += "://"
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	authority, tail := rest[:end], rest[end:]
+	if strings.Contains(tail, "@") || !ok && strings.Contains(authority, "@") {
+		return hidden // an unescaped character of the password has cut the url in a wrong place
+	}
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		// A lone name before the @ is, more often than not, meant as the password.
+		user, _, hasPassword := strings.Cut(authority[:at], ":")
+		if !hasPassword {
+			user = hidden
+		} else {
+			user += ":" + hidden
+		}
+		authority = user + authority[at:]
+	}
+	return scheme + authority + redactQuery(tail)
+}
+
+// redactQuery hides the values of parameters that are called like a secret.
+func redactQuery(tail string) string {
+	path, query, ok := strings.Cut(tail, "?")
+	if !ok {
+		return tail
+	}
+	parameters := strings.Split(query, "&")
+	for i, p := range parameters {
+		if key, value, _ := strings.Cut(p, "="); value != "" && looksSecret(key) {
+			parameters[i] = key + "=" + hidden
+		}
+	}
+	return path + "?" + strings.Join(parameters, "&")
+}
+
+func looksSecret(key string) bool {
+	key = strings.ToLower(key)
+	for _, word := range []string{"pass", "pwd", "secret", "token", "auth", "key"} {
+		if strings.Contains(key, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// GoString hides the password from %#v.
+func (u SecretURL) GoString() string { return "config.SecretURL(" + u.String() + ")" }
+
+// Format hides the password from every verb of fmt.
+func (u SecretURL) Format(state fmt.State, _ rune) { _, _ = state.Write([]byte(u.String())) }
+
+// MarshalText hides the password from encoders such as JSON and YAML.
+func (u SecretURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
