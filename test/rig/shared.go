@@ -17,6 +17,8 @@ const fileVariable = "RIG_FILE"
 // description is the content of that file.
 type description struct {
 	MySQL, MariaDB *sqlDescription
+	Redis          string   // address
+	Kafka          []string // brokers
 }
 
 type sqlDescription struct{ Addr, DataDir string }
@@ -26,6 +28,8 @@ type sqlDescription struct{ Addr, DataDir string }
 var (
 	sharedMySQL   = sync.OnceValues(func() (*Server, error) { return shareSQL(FlavorMySQL, startMySQL) })
 	sharedMariaDB = sync.OnceValues(func() (*Server, error) { return shareSQL(FlavorMariaDB, startMariaDB) })
+	sharedRedis   = sync.OnceValues(shareRedis)
+	sharedKafka   = sync.OnceValues(shareKafka)
 )
 
 func shareSQL(flavor string, start starter) (*Server, error) {
@@ -43,6 +47,28 @@ func shareSQL(flavor string, start starter) (*Server, error) {
 	return &Server{
 		Flavor: flavor, Addr: found.Addr, User: adminUser, Password: adminPassword, DataDir: found.DataDir,
 	}, nil
+}
+
+func shareRedis() (*RedisServer, error) {
+	described, err := describe()
+	if err != nil {
+		return nil, err
+	}
+	if described.Redis == "" {
+		return startRedis(context.Background(), collect(nil))
+	}
+	return &RedisServer{Addr: described.Redis, Password: redisPassword}, nil
+}
+
+func shareKafka() (*KafkaServer, error) {
+	described, err := describe()
+	if err != nil {
+		return nil, err
+	}
+	if len(described.Kafka) == 0 {
+		return startKafka(context.Background(), collect(nil))
+	}
+	return &KafkaServer{Brokers: described.Kafka}, nil
 }
 
 // describe reads the file of the process that runs the servers; nothing is described when there is none.
