@@ -1,0 +1,244 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/outbox-relay/outbox"
+)
+
+// Query says which due rows to read.
+type Query struct {
+	// Limit is the most rows to return; zero means 500.
+	Limit int
+	// Grace leaves out pending rows without a next_retry_time that are younger: most likely the stream is about to send
+	// them. A create_time in the future, as another time zone makes it, does not hide a row.
+	Grace time.Duration
+	// Only restricts to one topic, and orders by id.
+	Only string
+	// Except leaves topics out.
+	Except []string
+	// Failed and Pending choose the status; neither means both.
+	Failed, Pending bool
+	// OldestOnly, with Only, returns at most the topic's oldest row, and none while that one is a failed row that is not
+	// due yet: what stands behind it must wait for it.
+	OldestOnly bool
+	// Early, with Only, counts failed rows as due whatever their next_retry_time: a topic that has just opened owes
+	// them first, or what is younger would pass them. Claim them by ClaimEarly.
+	Early bool
+}
+
+const defaultLimit = 500
+
+// statuses returns the statuses that the query asks for.
+func (q Query) statuses() []outbox.Status {
+	switch {
+	case q.Pending && !q.Failed:
+		return []outbox.Status{outbox.Pending}
+	case q.Failed && !q.Pending:
+		return []outbox.Status{outbox.Failed}
+	}
+	return []outbox.Status{outbox.Pending, outbox.Failed}
+}
+
+// Candidates reads due rows without locking any: rows that are pending or failed and whose next_retry_time is NULL or
+// past. They come by next_retry_time (NULL first) and id, or by id alone with Only. Being a candidate is no right to send:
+// the stream may still have to pass the row, and another relay may take it first; see Claim.
+func (s *Store) Candidates(ctx context.Context, q Query) ([]outbox.Row, error) {
+	if q.Limit <= 0 {
+		q.Limit = defaultLimit
+	}
+	if q.OldestOnly {
+		return s.oldest(ctx, q)
+	}
+	var found []outbox.Row
+	tables := s.Tables()
+	// Each round asks another table first, so that a full one can't starve its neighbours.
+	first := int(s.turn.Add(1)) % max(len(tables), 1)
+	for i := range tables {
+		if len(found) >= q.Limit {
+			break
+		}
+		name := tables[(first+i)%len(tables)].Table
+		some := q
+		some.Limit = q.Limit - len(found)
+		rows, err := s.tableCandidates(ctx, name, some)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, rows...)
+	}
+	return found, nil
+}
+
+func (s *Store) tableCandidates(ctx context.Context, name outbox.Table, q Query) ([]outbox.Row, error) {
+	var found []outbox.Row
+	err := s.onTable(ctx, s.scan, "read due rows of", name, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
+		found = nil
+		if q.Only != "" {
+			found, err = s.readRows(ctx, conn, t, s.onlyQuery(t, q))
+			return err
+		}
+		// A NULL time sorts first, so the ranges without a time are read first, and only what is left of the limit from
+		// the ranges with one.
+		for _, without := range []bool{true, false} {
+			var part []outbox.Row
+			for _, status := range q.statuses() {
+				if q.Limit <= len(found) {
+					return nil
+				}
+				rows, err := s.readRows(ctx, conn, t, s.rangeQuery(t, q, status, without, q.Limit-len(found)))
+				if err != nil {
+					return err
+				}
+				part = append(part, rows...)
+			}
+			slices.SortStableFunc(part, t.byDueTime)
+			found = append(found, part[:min(len(part), q.Limit-len(found))]...)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// byDueTime orders rows of one table as the query promises. The texts of one column order as its times do.
+func (t *Table) byDueTime(a, b outbox.Row) int {
+	if c := strings.Compare(a.NextRetry, b.NextRetry); c != 0 {
+		return c
+	}
+	return t.byIDOrder(a.ID, b.ID)
+}
+
+func (t *Table) byIDOrder(a, b uint64) int {
+	if t.Unsigned {
+		return cmp.Compare(a, b)
+	}
+	return cmp.Compare(int64(a), int64(b)) //nolint:gosec // the same 64 bits, read as the column's type
+}
+
+// rangeQuery reads one range of the index (status, next_retry_time), in the index' own order.
+func (s *Store) rangeQuery(t *Table, q Query, status outbox.Status, without bool, limit int) string {
+	due, order := t.col("next_retry_time"), t.col("id")
+	condition := t.col("status") + "=" + strconv.Itoa(s.number(status))
+	if without {
+		condition += " AND " + due + " IS NULL" + t.grace(q, status)
+	} else {
+		condition += " AND " + due + "<=NOW()"
+		order = due + "," + order
+	}
+	if len(q.Except) > 0 {
+		condition += " AND " + t.exactTopic() + " NOT IN (" + literals(q.Except) + ")"
+	}
+	return fmt.Sprintf("SELECT %s FROM %s%s WHERE %s ORDER BY %s LIMIT %d", t.selectList(), t.from(), t.byDue(), condition, order, limit)
+}
+
+// grace renders the condition that leaves fresh pending rows to the stream.
+func (t *Table) grace(q Query, status outbox.Status) string {
+	if q.Grace <= 0 || status != outbox.Pending {
+		return ""
+	}
+	created := t.col("create_time")
+	return " AND (" + created + " IS NULL OR " + created + "<=NOW(6)-" + interval(q.Grace) + " OR " + created + ">NOW(6))"
+}
+
+// dueRanges renders the condition of a topic's due rows over all ranges of the index.
+func (s *Store) dueRanges(t *Table, q Query) string {
+	due := t.col("next_retry_time")
+	var ranges []string
+	for _, status := range q.statuses() {
+		is := t.col("status") + "=" + strconv.Itoa(s.number(status))
+		if status == outbox.Failed && q.Early {
+			ranges = append(ranges, "("+is+")")
+			continue
+		}
+		ranges = append(ranges, "("+is+" AND "+due+" IS NULL"+t.grace(q, status)+")", "("+is+" AND "+due+"<=NOW())")
+	}
+	return "(" + strings.Join(ranges, " OR ") + ") AND " + t.exactTopic() + "=" + literal(q.Only)
+}
+
+// onlyQuery finds a topic's first rows by id, and only then reads their bodies.
+func (s *Store) onlyQuery(t *Table, q Query) string {
+	id := t.col("id")
+	return fmt.Sprintf("SELECT %s FROM %s JOIN (SELECT %s AS candidate FROM %s%s WHERE %s ORDER BY %s LIMIT %d) AS some ON %s=some.candidate ORDER BY %s",
+		t.selectList(), t.from(), id, t.from(), t.byDue(), s.dueRanges(t, q), id, q.Limit, id, id)
+}
+
+// oldest returns the topic's oldest row if that one is due: of several tables, of each the oldest.
+func (s *Store) oldest(ctx context.Context, q Query) ([]outbox.Row, error) {
+	var found []outbox.Row
+	for _, table := range s.Tables() {
+		early := q
+		early.Early, early.Limit = true, 1
+		rows, err := s.tableCandidates(ctx, table.Table, early)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) == 0 || q.Early {
+			found = append(found, rows...)
+			continue
+		}
+		due := q
+		due.Early, due.Limit = false, 1
+		now, err := s.tableCandidates(ctx, table.Table, due)
+		if err != nil {
+			return nil, err
+		}
+		if len(now) > 0 && now[0].ID == rows[0].ID {
+			found = append(found, now...)
+		}
+	}
+	return found, nil
+}
+
+// Backlog returns the refs of a topic's due rows by id, without their bodies: a drain reads many once and claims them
+// batch by batch, instead of searching the whole backlog for each batch.
+func (s *Store) Backlog(ctx context.Context, q Query) ([]outbox.Ref, error) {
+	if q.Limit <= 0 {
+		q.Limit = 50 * defaultLimit
+	}
+	var refs []outbox.Ref
+	for _, table := range s.Tables() {
+		if len(refs) >= q.Limit {
+			break
+		}
+		var some []outbox.Ref
+		err := s.onTable(ctx, s.scan, "read due rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
+			some, err = readRefs(ctx, conn, t, fmt.Sprintf("SELECT %s,%s FROM %s%s WHERE %s ORDER BY %s LIMIT %d",
+				t.col("id"), t.col("msg_id"), t.from(), t.byDue(), s.dueRanges(t, q), t.col("id"), q.Limit-len(refs)))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, some...)
+	}
+	return refs, nil
+}
+
+// readRefs runs a query whose columns are id and msg_id.
+func readRefs(ctx context.Context, q querier, t *Table, query string) ([]outbox.Ref, error) {
+	rows, err := q.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer closeRows(rows)
+	var refs []outbox.Ref
+	for rows.Next() {
+		var id, msgID sql.RawBytes
+		if err := rows.Scan(&id, &msgID); err != nil {
+			return nil, err
+		}
+		number, err := t.parseID(string(id))
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, outbox.Ref{Table: t.Table, ID: number, MsgID: string(msgID)})
+	}
+	return refs, rows.Err()
+}

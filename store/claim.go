@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/outbox-relay/outbox"
+)
+
+// Claim takes rows for sending: those of refs that are still pending or failed, still due, and locked by nobody else. It
+// pushes their next_retry_time by the lease and commits before it returns, so no lock is held while the caller sends;
+// should the caller die, the rows are due again after the lease. It returns the rows as they were before the push, by id
+// within each table. A claim whose commit was not answered is lost until its lease is over.
+func (s *Store) Claim(ctx context.Context, refs []outbox.Ref, lease time.Duration) ([]outbox.Row, error) {
+	return s.claim(ctx, refs, lease, false)
+}
+
+// ClaimEarly is Claim, but takes failed rows whether they are due or not. It is for a topic that has just opened, and may
+// take a row that another relay has claimed within its lease; only the leader may call it.
+func (s *Store) ClaimEarly(ctx context.Context, refs []outbox.Ref, lease time.Duration) ([]outbox.Row, error) {
+	return s.claim(ctx, refs, lease, true)
+}
+
+func (s *Store) claim(ctx context.Context, refs []outbox.Ref, lease time.Duration, early bool) ([]outbox.Row, error) {
+	var claimed []outbox.Row
+	for _, g := range byTable(refs) {
+		patience := 5
+		rows, err := s.claimSome(ctx, g, lease, early, &patience)
+		claimed = append(claimed, rows...)
+		if err != nil {
+			return claimed, err
+		}
+	}
+	return claimed, nil
+}
+
+// claimSome claims one batch. A server that can't skip locked rows waits for them instead; then the batch is halved until
+// the locked rows are found and left out, or the patience is over and the rest is left for the next round.
+func (s *Store) claimSome(ctx context.Context, g group, lease time.Duration, early bool, patience *int) ([]outbox.Row, error) {
+	var claimed []outbox.Row
+	err := s.onTable(ctx, s.work, "claim rows of", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		err := transact(ctx, conn, func(tx *sql.Tx) (err error) {
+			claimed, err = s.claimIn(ctx, tx, t, g.refs, lease, early)
+			return err
+		})
+		if err != nil {
+			claimed = nil
+		}
+		return err
+	})
+	if s.features().skipLocked || !errors.Is(err, ErrBusy) {
+		return claimed, err
+	}
+	if *patience--; *patience < 0 || len(g.refs) == 1 {
+		return nil, nil
+	}
+	half := len(g.refs) / 2
+	for _, refs := range [][]outbox.Ref{g.refs[:half], g.refs[half:]} {
+		rows, err := s.claimSome(ctx, group{g.table, refs}, lease, early, patience)
+		claimed = append(claimed, rows...)
+		if err != nil {
+			return claimed, err
+		}
+	}
+	return claimed, nil
+}
+
+func (s *Store) claimIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox.Ref, lease time.Duration, early bool) ([]outbox.Row, error) {
+	wanted := make(map[uint64]string, len(refs))
+	for _, ref := range refs {
+		wanted[ref.ID] = ref.MsgID
+	}
+	skip := ""
+	if s.features().skipLocked {
+		skip = " SKIP LOCKED"
+	}
+	due := t.col("next_retry_time")
+	condition := due + " IS NULL OR " + due + "<=NOW()"
+	if early {
+		condition += " OR " + t.col("status") + "=" + s.numberText(outbox.Failed)
+	}
+	// By primary key and READ COMMITTED: record locks on these rows only, no gap that an INSERT would wait for.
+	rows, err := s.readRows(ctx, tx, t, fmt.Sprintf("SELECT %s FROM %s%s WHERE %s IN (%s) AND %s IN (%s) AND (%s) ORDER BY %s FOR UPDATE%s",
+		t.selectList(), t.from(), t.byID(), t.col("id"), t.ids(refs), t.col("status"), s.open(), condition, t.col("id"), skip))
+	if err != nil {
+		return nil, err
+	}
+	rows = slices.DeleteFunc(rows, func(row outbox.Row) bool { return wanted[row.ID] != row.MsgID })
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	taken := make([]outbox.Ref, len(rows))
+	for i := range rows {
+		taken[i] = rows[i].Ref()
+	}
+	_, err = tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s%s SET %s=NOW()+%s WHERE %s IN (%s)",
+		t.from(), t.byID(), due, interval(lease), t.col("id"), t.ids(taken)))
+	return rows, err
+}

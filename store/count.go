@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/outbox-relay/outbox"
+)
+
+// CountCap is where Count stops counting: a status with that many rows has "that many or more".
+const CountCap = 100_000
+
+// Count returns how many rows each status has, at most CountCap of each in each table, and the age of the oldest pending
+// row. Its cost is bounded whatever the size of the table: it reads the index, and each status' first entries only.
+func (s *Store) Count(ctx context.Context) (counts map[outbox.Status]int64, oldestPending time.Duration, err error) {
+	counts = map[outbox.Status]int64{}
+	for _, table := range s.Tables() {
+		var age time.Duration
+		part := map[outbox.Status]int64{}
+		err := s.onTable(ctx, s.scan, "count rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
+			for status := range outbox.Foreign {
+				if part[status], err = s.countStatus(ctx, conn, t, status); err != nil {
+					return err
+				}
+			}
+			age, err = s.oldestAge(ctx, conn, t)
+			return err
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+		for status, n := range part {
+			counts[status] += n
+		}
+		oldestPending = max(oldestPending, age)
+	}
+	return counts, oldestPending, nil
+}
+
+func (s *Store) countStatus(ctx context.Context, conn *sql.Conn, t *Table, status outbox.Status) (int64, error) {
+	var n int64
+	query := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 FROM %s%s WHERE %s=%s LIMIT %d) AS some",
+		t.from(), t.byDue(), t.col("status"), s.numberText(status), CountCap)
+	return n, conn.QueryRowContext(ctx, query).Scan(&n)
+}
+
+// oldestAge looks at the head of both ranges of pending rows: without a next_retry_time by id, with one by that time.
+func (s *Store) oldestAge(ctx context.Context, conn *sql.Conn, t *Table) (time.Duration, error) {
+	var oldest time.Duration
+	due := t.col("next_retry_time")
+	for _, part := range []string{due + " IS NULL ORDER BY " + t.col("id"), due + "<=NOW() ORDER BY " + due} {
+		var seconds sql.NullInt64
+		err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT TIMESTAMPDIFF(SECOND, %s, NOW()) FROM %s%s WHERE %s=%s AND %s LIMIT 1",
+			t.col("create_time"), t.from(), t.byDue(), t.col("status"), s.numberText(outbox.Pending), part)).Scan(&seconds)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return 0, err
+		}
+		oldest = max(oldest, time.Duration(seconds.Int64)*time.Second)
+	}
+	return oldest, nil
+}

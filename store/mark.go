@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"example.com/outbox-relay/outbox"
+)
+
+// MarkSent moves rows to sent, if they are still pending or failed. Call it only for rows whose record Kafka has acked
+// with acks=all. It waits for a row that is in the binlog but not yet readable, and may be repeated. The number of rows
+// that the server says it changed is for metrics only.
+func (s *Store) MarkSent(ctx context.Context, refs []outbox.Ref) (changed int64, err error) {
+	return s.update(ctx, s.marks, "mark rows sent in", refs, s.open(), func(t *Table) string {
+		return s.becomes(t, outbox.Sent) + "," + t.touched()
+	})
+}
+
+// Failure is one message that could not be sent, and what follows from it.
+type Failure struct {
+	outbox.Ref
+	// Delay is how long to wait before the next try.
+	Delay time.Duration
+	// Error is kept in last_error where the table has it. It must hold no payload.
+	Error string
+	// MaxRetries is how many failures a message may have; one more and it is dead.
+	MaxRetries int
+}
+
+// MarkFailed counts a failure of each message: it becomes failed and due after its delay, or dead when its retries are
+// spent. Rows that are no longer pending or failed are left alone. It returns the messages that became dead.
+func (s *Store) MarkFailed(ctx context.Context, failures []Failure) ([]outbox.Ref, error) {
+	var dead []outbox.Ref
+	for _, g := range failuresByTable(failures) {
+		some, err := s.failSome(ctx, g)
+		if err != nil {
+			return dead, err
+		}
+		dead = append(dead, some...)
+	}
+	return dead, nil
+}
+
+// closed in failSome's memory is a row that was no longer the relay's when it was first looked at.
+const closed = -1
+
+// failSome counts the failures of one batch in one transaction. When the answer to a commit is lost the batch is tried
+// again, and the retry_count that the first try saw tells whether its work has been done.
+func (s *Store) failSome(ctx context.Context, g failureGroup) (dead []outbox.Ref, err error) {
+	before := map[outbox.Ref]int64{}
+	err = s.onTable(ctx, s.work, "mark rows failed in", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		dead = nil
+		return transact(ctx, conn, func(tx *sql.Tx) error {
+			counts, err := s.lockCounts(ctx, tx, t, g.failures)
+			if err != nil {
+				return err
+			}
+			for _, f := range g.failures {
+				now, ok := counts[f.Ref]
+				if !ok {
+					continue
+				}
+				first, again := before[f.Ref]
+				if !again {
+					if first = now.retries; !now.open {
+						first = closed
+					}
+					before[f.Ref] = first
+				}
+				if first == closed {
+					continue
+				}
+				spent := first+1 > int64(f.MaxRetries)
+				if spent {
+					dead = append(dead, f.Ref)
+				}
+				if now.retries > first || !now.open {
+					continue // done by the try whose answer was lost
+				}
+				if err := s.countFailure(ctx, tx, t, f, spent); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return dead, nil
+}
+
+// counted is what MarkFailed needs to know of a row.
+type counted struct {
+	retries int64
+	open    bool
+}
+
+// lockCounts locks the rows and reads how often each has failed. Rows of other statuses are left out, but for the ones
+// that an unanswered try of this same call has made dead.
+func (s *Store) lockCounts(ctx context.Context, tx *sql.Tx, t *Table, failures []Failure) (map[outbox.Ref]counted, error) {
+	refs := make([]outbox.Ref, len(failures))
+	for i, f := range failures {
+		refs[i] = f.Ref
+	}
+	found := map[outbox.Ref]counted{}
+	status := t.col("status")
+	query := "SELECT " + t.col("id") + "," + t.col("msg_id") + ",COALESCE(" + t.col("retry_count") + ",0)," + status + " IN (" + s.open() + ") FROM " +
+		t.from() + t.byID() + " WHERE " + t.col("id") + " IN (" + t.ids(refs) + ") AND " + status + " IN (" + s.open() + "," +
+		strconv.Itoa(s.number(outbox.Dead)) + ") FOR UPDATE"
+	rows, err := tx.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer closeRows(rows)
+	for rows.Next() {
+		var id, msgID sql.RawBytes
+		var c counted
+		if err := rows.Scan(&id, &msgID, &c.retries, &c.open); err != nil {
+			return nil, err
+		}
+		number, err := t.parseID(string(id))
+		if err != nil {
+			return nil, err
+		}
+		ref := outbox.Ref{Table: failures[0].Table, ID: number, MsgID: string(msgID)}
+		found[ref] = c
+	}
+	return found, rows.Err()
+}
+
+func (s *Store) countFailure(ctx context.Context, tx *sql.Tx, t *Table, f Failure, dead bool) error {
+	set := []string{s.becomes(t, outbox.Failed), t.col("next_retry_time") + "=NOW()+" + interval(f.Delay)}
+	if dead {
+		set = []string{s.becomes(t, outbox.Dead), t.col("next_retry_time") + "=NULL"}
+	}
+	set = append(set, t.col("retry_count")+"=COALESCE("+t.col("retry_count")+",0)+1", t.touched())
+	if t.HasLastError {
+		set = append(set, t.col("last_error")+"="+literal(t.fitError(f.Error)))
+	}
+	_, err := tx.ExecContext(ctx, "UPDATE "+t.from()+t.byID()+" SET "+strings.Join(set, ",")+" WHERE "+t.these([]outbox.Ref{f.Ref})+
+		" AND "+t.col("status")+" IN ("+s.open()+")")
+	return err
+}
+
+// MarkDead moves messages that can never be sent to dead, with the reason. A person decides about them.
+func (s *Store) MarkDead(ctx context.Context, failures []Failure) error {
+	for _, f := range failures {
+		_, err := s.update(ctx, s.work, "mark rows dead in", []outbox.Ref{f.Ref}, s.open(), func(t *Table) string {
+			set := s.becomes(t, outbox.Dead) + "," + t.col("next_retry_time") + "=NULL," + t.touched()
+			if t.HasLastError {
+				set += "," + t.col("last_error") + "=" + literal(t.fitError(f.Error))
+			}
+			return set
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fitError cuts a text to what the last_error column takes, and makes it valid UTF-8.
+func (t *Table) fitError(text string) string {
+	text = strings.ToValidUTF8(text, "?")
+	limit := int(t.cols["last_error"].length)
+	if strings.HasSuffix(t.cols["last_error"].kind, "text") {
+		limit /= 4 // the length is in bytes here
+	}
+	if limit <= 0 || utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	return string([]rune(text)[:limit])
+}
+
+// failureGroup is the failures of one table, few enough for one transaction.
+type failureGroup struct {
+	table    outbox.Table
+	failures []Failure
+}
+
+func failuresByTable(failures []Failure) []failureGroup {
+	const most = 200 // each is one UPDATE in the transaction
+	index := map[outbox.Table]int{}
+	var groups []failureGroup
+	for _, f := range failures {
+		i, ok := index[f.Table]
+		if !ok || len(groups[i].failures) == most {
+			i = len(groups)
+			index[f.Table] = i
+			groups = append(groups, failureGroup{table: f.Table})
+		}
+		groups[i].failures = append(groups[i].failures, f)
+	}
+	return groups
+}

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// server is what the relay's SQL needs to know about the server it runs on.
+type server struct {
+	mariaDB      bool
+	version      string
+	major, minor int
+	foldNames    bool // lower_case_table_names is not 0: names are compared without regard to case
+	skipLocked   bool
+	indexVisible string // an expression over information_schema.STATISTICS that is 'YES' for an index that may be named in a hint
+}
+
+func readServer(ctx context.Context, conn *sql.Conn) (server, error) {
+	var version string
+	var lower int
+	if err := conn.QueryRowContext(ctx, "SELECT VERSION(), @@lower_case_table_names").Scan(&version, &lower); err != nil {
+		return server{}, err
+	}
+	return newServer(version, lower), nil
+}
+
+func newServer(version string, lowerCaseTableNames int) server {
+	s := server{version: version, foldNames: lowerCaseTableNames != 0, mariaDB: strings.Contains(strings.ToLower(version), "mariadb")}
+	parts := strings.FieldsFunc(version, func(r rune) bool { return r < '0' || r > '9' })
+	if len(parts) >= 2 {
+		// Both are digits only; a number too large to parse stays 0, which means "old".
+		s.major, _ = strconv.Atoi(parts[0])
+		s.minor, _ = strconv.Atoi(parts[1])
+	}
+	s.indexVisible = "'YES'"
+	if s.mariaDB {
+		s.skipLocked = s.atLeast(10, 6)
+		if s.atLeast(10, 6) {
+			s.indexVisible = "IF(IGNORED='YES','NO','YES')"
+		}
+		return s
+	}
+	s.skipLocked = s.atLeast(8, 0)
+	if s.atLeast(8, 0) {
+		s.indexVisible = "IS_VISIBLE"
+	}
+	return s
+}
+
+func (s server) atLeast(major, minor int) bool {
+	return s.major > major || (s.major == major && s.minor >= minor)
+}
+
+// Offset returns how far the server's local time is ahead of UTC at this moment: DATETIME columns that were filled with
+// NOW() minus the offset are UTC.
+func (s *Store) Offset(ctx context.Context) (time.Duration, error) {
+	var seconds int64
+	err := s.work.run(ctx, "read the server's time zone", func(ctx context.Context, conn *sql.Conn) error {
+		return conn.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW())").Scan(&seconds)
+	})
+	return time.Duration(seconds) * time.Second, err
+}

@@ -1,0 +1,220 @@
+// Package store is the SQL that the relay runs on the local message tables: marking, claiming, looking up, counting, the
+// leader's lock, and the operator's desk.
+//
+// It guarantees that every UPDATE of a status is guarded by the row's id, its msg_id and the statuses it may come from;
+// that whatever is compared or written in time is the database's own clock in the server's own time zone; that no lock
+// outlives a call; and that errors hold neither secrets nor data. It never decides by a SELECT, nor by a number of
+// affected rows, that a row is gone. When to call what is the business of relay and sweeper.
+package store
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/outbox"
+)
+
+// Config says where the tables are and how they look.
+type Config struct {
+	// Addr is host:port, or the path of a socket.
+	Addr           string
+	User, Password string
+	// TLS is nil for none. TLSOptional falls back to plain text when the server has no TLS ("preferred"), and makes up
+	// an unverified TLS configuration when none is given.
+	TLS         *tls.Config
+	TLSOptional bool
+	// Tables are patterns `database.table`; a part between slashes is an anchored regular expression.
+	Tables   []string
+	Columns  outbox.Columns
+	Statuses outbox.Statuses
+	// LockLease is after how long the leader's lock is free once its holder can't be heard; zero means 10 s.
+	LockLease time.Duration
+
+	foundRows bool // the driver's clientFoundRows: tests show that nothing depends on it
+}
+
+// defaultLockLease is the LockLease of a zero Config.
+const defaultLockLease = 10 * time.Second
+
+func (c Config) withDefaults() Config {
+	if c.Columns == (outbox.Columns{}) {
+		c.Columns = outbox.DefaultColumns()
+	}
+	if c.Statuses == (outbox.Statuses{}) {
+		c.Statuses = outbox.DefaultStatuses()
+	}
+	if c.LockLease <= 0 {
+		c.LockLease = defaultLockLease
+	}
+	return c
+}
+
+// Validate reports every problem of the configuration that can be seen without the server.
+func (c Config) Validate() error {
+	var problems []error
+	if c.Addr == "" {
+		problems = append(problems, errors.New("address is empty: give host:port"))
+	}
+	if len(c.Tables) == 0 {
+		problems = append(problems, errors.New("tables is empty: name at least one database.table"))
+	}
+	for _, text := range c.Tables {
+		if _, err := parsePattern(text, false); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	numbers := c.withDefaults().Statuses
+	for i, n := range numbers {
+		if j := slices.Index(numbers[:i], n); j >= 0 {
+			problems = append(problems, fmt.Errorf("statuses %s and %s are both %d: give each its own number", outbox.Status(j), outbox.Status(i), n))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Store runs the relay's SQL on one server. Its methods may be called concurrently.
+type Store struct {
+	cfg    Config
+	log    zerolog.Logger
+	server server
+	// marks is the one session that marks; work runs the short statements; scan runs those that may read much.
+	marks, work, scan *pool
+	turn              atomic.Uint32 // which table's candidates are asked for first
+
+	mu     sync.RWMutex
+	tables []Table
+	byName map[outbox.Table]*Table
+}
+
+// Open connects, and finds the tables. It fails when a pattern matches no table, or a table lacks a column.
+func Open(ctx context.Context, cfg Config, log zerolog.Logger) (*Store, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	s := &Store{cfg: cfg, log: log.With().Str("component", "store").Logger()}
+	quick, err := newConnector(cfg, quickReadTimeout, false, s.log)
+	if err != nil {
+		return nil, err
+	}
+	marking, err := newConnector(cfg, quickReadTimeout, true, s.log)
+	if err != nil {
+		return nil, err
+	}
+	slow, err := newConnector(cfg, slowReadTimeout, false, s.log)
+	if err != nil {
+		return nil, err
+	}
+	s.work, s.marks, s.scan = newPool(quick, 4), newPool(marking, 1), newPool(slow, 2)
+	if err := s.Refresh(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close gives the connections back. No other method may be called afterwards.
+func (s *Store) Close() error { return errors.Join(s.marks.close(), s.work.close(), s.scan.close()) }
+
+// Tables returns the tables as they were found last.
+func (s *Store) Tables() []Table {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clone(s.tables)
+}
+
+// Refresh finds the tables again: after DDL, or when a new shard may have been created. When it fails, the tables stay as
+// they were.
+func (s *Store) Refresh(ctx context.Context) error {
+	var tables []Table
+	var srv server
+	err := s.work.run(ctx, "look at the tables", func(ctx context.Context, conn *sql.Conn) (err error) {
+		if srv, err = readServer(ctx, conn); err != nil {
+			return err
+		}
+		tables, err = resolve(ctx, conn, srv, s.cfg)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(tables, func(a, b Table) int { return strings.Compare(a.String(), b.String()) })
+	byName := make(map[outbox.Table]*Table, len(tables))
+	for i := range tables {
+		byName[tables[i].Table] = &tables[i]
+	}
+	s.mu.Lock()
+	before := s.byName
+	s.tables, s.byName, s.server = tables, byName, srv
+	s.mu.Unlock()
+	for i := range tables {
+		t := &tables[i]
+		if old := before[t.Table]; t.due == "" && (old == nil || old.due != "") {
+			s.log.Warn().Stringer("table", t.Table).Msg("no index on (status, next_retry_time): each sweep reads the whole table; outbox-relay init creates it")
+		}
+		if old := before[t.Table]; t.primary == "" && (old == nil || old.primary != "") {
+			s.log.Warn().Stringer("table", t.Table).Msg("no unique index on the id: each mark reads the whole table; make the id the primary key")
+		}
+	}
+	return nil
+}
+
+// table returns the description of a table, under any spelling that the server takes for the same.
+func (s *Store) table(name outbox.Table) (*Table, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if t, ok := s.byName[name]; ok {
+		return t, nil
+	}
+	if s.server.foldNames {
+		for i := range s.tables {
+			if t := &s.tables[i]; strings.EqualFold(t.Database, name.Database) && strings.EqualFold(t.Name, name.Name) {
+				return t, nil
+			}
+		}
+	}
+	return nil, schemaError(ErrGone, "%s is none of the tables found for this source; it may have been renamed or dropped", name)
+}
+
+func (s *Store) features() server {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.server
+}
+
+// number returns the stored number of a status.
+func (s *Store) number(status outbox.Status) int { return s.cfg.Statuses[status] }
+
+// open renders the guard's list: the statuses that the relay may move a row out of.
+func (s *Store) open() string {
+	return fmt.Sprintf("%d,%d", s.number(outbox.Pending), s.number(outbox.Failed))
+}
+
+// onTable runs fn with the table's present description, and once more with a fresh one when the server says that the
+// description is out of date.
+func (s *Store) onTable(ctx context.Context, p *pool, op string, name outbox.Table, fn func(ctx context.Context, conn *sql.Conn, t *Table) error) error {
+	attempt := func() error {
+		t, err := s.table(name)
+		if err != nil {
+			return err
+		}
+		return p.run(ctx, op+" "+name.String(), func(ctx context.Context, conn *sql.Conn) error { return fn(ctx, conn, t) })
+	}
+	err := attempt()
+	var refused *Error
+	if errors.As(err, &refused) && refused.Number != 0 && errors.Is(err, ErrSchema) {
+		if s.Refresh(ctx) == nil {
+			return attempt()
+		}
+	}
+	return err
+}
