@@ -1,0 +1,257 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/router"
+)
+
+// OffsetUnknown is the offset of a record that is in Kafka, the brokers don't say where.
+const OffsetUnknown int64 = -1
+
+// ErrAbandoned is the outcome of a record that was still on its way when Close gave up waiting: it may be in Kafka or not.
+var ErrAbandoned = errors.New("kafka: the producer was closed before the brokers answered")
+
+// Result is what became of a record.
+type Result struct {
+	Token     any
+	Partition int32
+	Offset    int64 // OffsetUnknown when the broker did not tell
+	Err       error // nil: written, with acks=all. Else see Classify; Unreachable means that the record may be in Kafka or not.
+}
+
+// Producer publishes records. For each partition the results come in the order of Send.
+//
+// It waits for brokers as long as it takes; while they are away Send goes on taking records, so the caller bounds what
+// is on its way. A topic that does not move does not hold up others: at most perTopic of its records are with sarama,
+// whose stages would fill up and block one another.
+type Producer struct {
+	client  *Client
+	results func(Result)
+	log     zerolog.Logger
+
+	// sending makes the order of calls of Send the order of records. It is held while waiting for a first connection.
+	sending sync.Mutex
+	lanes   map[int]*lane // by batch limit; guarded by sending
+
+	stop    chan struct{} // closed when Close begins
+	ended   chan struct{} // closed when the mover has ended
+	kick    chan struct{} // wakes the mover
+	settled chan struct{} // wakes Close when the last result was delivered
+
+	// delivering keeps results to one call at a time, also where there are several lanes.
+	delivering sync.Mutex
+	muted      bool // guarded by delivering: no results any more
+
+	mu      sync.Mutex
+	queues  map[string]*topicQueue
+	backlog []*topicQueue // queues with records waiting
+	pending int           // records without a result
+	closing bool
+	given   bool // given up: what waits will not be sent
+}
+
+const (
+	// perTopic is how many records of one topic sarama may hold.
+	perTopic = 2048
+	// channelSize lets sarama's stages take all of a stuck topic, and what sarama adds to it, without blocking.
+	channelSize = perTopic + 256
+	// closeGrace is how long an abandoned producer may take to end. It takes milliseconds.
+	closeGrace = 3 * time.Second
+)
+
+// topicQueue is one topic's share of the producer. Its fields are guarded by Producer.mu.
+type topicQueue struct {
+	lane    *lane       // nil: to be chosen by the next Send
+	inside  int         // with sarama
+	waiting []*envelope // behind these, in order
+	moving  bool        // the mover is handing over records: nothing may overtake them
+}
+
+// NewProducer makes a producer that reports to results. It is called for one record at a time and must not block: sarama
+// waits for it. The first Send connects.
+func (c *Client) NewProducer(results func(Result)) (*Producer, error) {
+	if c.isClosed() {
+		return nil, ErrClosed
+	}
+	p := &Producer{
+		client:  c,
+		results: results,
+		log:     c.log,
+		lanes:   map[int]*lane{},
+		stop:    make(chan struct{}),
+		ended:   make(chan struct{}),
+		kick:    make(chan struct{}, 1),
+		settled: make(chan struct{}, 1),
+		queues:  map[string]*topicQueue{},
+	}
+	go p.move()
+	return p, nil
+}
+
+// Send hands a record over. It may wait for the first connection to a broker, until ctx ends; an error means that the
+// record was not handed over and no result will come. The record must not be changed until its result is there.
+func (p *Producer) Send(ctx context.Context, rec *router.Record, token any) error {
+	env := seal(rec, token)
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	queue, l, err := p.queue(ctx, rec.Topic)
+	if err != nil {
+		return fmt.Errorf("send to topic %s: %w", rec.Topic, err)
+	}
+	env.topic = queue
+	if p.line(queue, env) {
+		return nil
+	}
+	select {
+	case l.producer.Input() <- &env.msg:
+		return nil
+	case <-p.stop:
+		err = ErrClosed
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	p.unline(queue)
+	return fmt.Errorf("send to topic %s: %w", rec.Topic, err)
+}
+
+// line counts the record and reports whether it has to wait in the topic's queue.
+func (p *Producer) line(queue *topicQueue, env *envelope) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending++
+	if queue.inside < perTopic && len(queue.waiting) == 0 && !queue.moving {
+		queue.inside++
+		return false
+	}
+	if len(queue.waiting) == 0 {
+		p.backlog = append(p.backlog, queue)
+	}
+	queue.waiting = append(queue.waiting, env)
+	return true
+}
+
+func (p *Producer) unline(queue *topicQueue) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending--
+	queue.inside--
+}
+
+// queue returns the topic's queue and its lane. The caller holds sending.
+func (p *Producer) queue(ctx context.Context, topic string) (*topicQueue, *lane, error) {
+	p.mu.Lock()
+	queue := p.queues[topic]
+	if queue == nil {
+		queue = &topicQueue{}
+		p.queues[topic] = queue
+	}
+	l, closing := queue.lane, p.closing
+	p.mu.Unlock()
+	if closing {
+		return nil, nil, ErrClosed
+	}
+	if l != nil {
+		return queue, l, nil
+	}
+	l, err := p.lane(ctx, topic)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	queue.lane = l
+	return queue, l, nil
+}
+
+// lane returns the lane for a topic's limit, and connects it first where that is needed. Where the limit can't be learnt
+// now, the configured one counts; see batchRefused. The caller holds sending.
+func (p *Producer) lane(ctx context.Context, topic string) (*lane, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	limit := p.client.cfg.maxMessageBytes()
+	if info, err := p.client.Topic(ctx, topic); err == nil {
+		limit = min(limit, info.MaxMessageBytes)
+	}
+	if l := p.lanes[limit]; l != nil {
+		return l, nil
+	}
+	l, err := newLane(ctx, &p.client.cfg, limit, topic, p.log)
+	if err != nil {
+		return nil, err
+	}
+	p.lanes[limit] = l
+	go l.drain(p.done)
+	return l, nil
+}
+
+// done takes sarama's word about a message.
+func (p *Producer) done(msg *sarama.ProducerMessage, err error) {
+	env, ok := msg.Metadata.(*envelope)
+	if !ok {
+		return // none of ours: sarama hands back only what it was given
+	}
+	if err == nil {
+		p.deliver(Result{Token: env.token, Partition: msg.Partition, Offset: msg.Offset})
+	} else {
+		p.deliver(Result{Token: env.token, Partition: msg.Partition, Offset: OffsetUnknown, Err: p.failure(env, err)})
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	queue := env.topic
+	queue.inside--
+	p.pending--
+	// Half empty, so that the mover hands over many at a time.
+	if len(queue.waiting) > 0 && queue.inside <= perTopic/2 {
+		p.wake(p.kick)
+	}
+	if p.pending == 0 && p.closing {
+		p.wake(p.settled)
+	}
+}
+
+// failure says what an error of sarama's means for one record of a batch.
+func (p *Producer) failure(env *envelope, err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.given {
+		return fmt.Errorf("%w: %w", ErrAbandoned, err)
+	}
+	if !failsBatch(err) {
+		return explain(err)
+	}
+	// The topic's limit may have been lowered: the next Send asks anew.
+	env.topic.lane = nil
+	p.client.topics.forget(env.msg.Topic)
+	return fmt.Errorf("%w: %w", ErrBatchRefused, err)
+}
+
+// deliver calls back, under a lock: callers rely on one call at a time, and none after Close.
+func (p *Producer) deliver(result Result) {
+	p.delivering.Lock()
+	defer p.delivering.Unlock()
+	if !p.muted {
+		p.results(result)
+	}
+}
+
+func (*Producer) wake(signal chan<- struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default: // it is awake already
+	}
+}
