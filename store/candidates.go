@@ -32,6 +32,8 @@ type Query struct {
 	// Early, with Only, counts failed rows as due whatever their next_retry_time: a topic that has just opened owes
 	// them first, or what is younger would pass them. Claim them by ClaimEarly.
 	Early bool
+	// Deferred, with Only, leaves out pending rows without a next_retry_time: they are still the stream's.
+	Deferred bool
 }
 
 const defaultLimit = 500
@@ -157,7 +159,10 @@ func (s *Store) dueRanges(t *Table, q Query) string {
 			ranges = append(ranges, "("+is+")")
 			continue
 		}
-		ranges = append(ranges, "("+is+" AND "+due+" IS NULL"+t.grace(q, status)+")", "("+is+" AND "+due+"<=NOW())")
+		if !q.Deferred || status == outbox.Failed {
+			ranges = append(ranges, "("+is+" AND "+due+" IS NULL"+t.grace(q, status)+")")
+		}
+		ranges = append(ranges, "("+is+" AND "+due+"<=NOW())")
 	}
 	return "(" + strings.Join(ranges, " OR ") + ") AND " + t.exactTopic() + "=" + literal(q.Only)
 }

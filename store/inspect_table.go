@@ -1,0 +1,95 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"example.com/outbox-relay/diagnose"
+)
+
+// table checks the shape of one table and each privilege on it.
+func (i *inspection) table(ctx context.Context, t *Table) error {
+	i.shape(t)
+	for _, p := range t.probes() {
+		err := i.probe(ctx, t, p)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i *inspection) shape(t *Table) {
+	name := t.String()
+	if strings.EqualFold(t.engine, "InnoDB") {
+		i.report.OK("engine of "+name, "InnoDB")
+	} else {
+		i.report.Fail("engine of "+name, fmt.Sprintf("%s has no transactions: a message and its business data are not written together", t.engine),
+			"ALTER TABLE "+t.from()+" ENGINE=InnoDB;")
+	}
+	if t.primary != "" {
+		i.report.OK("primary key of "+name, "marks find their rows by index "+t.primary)
+	} else {
+		i.report.Fail("primary key of "+name, "no unique index on "+t.cols["id"].name+" alone: each mark reads and locks the whole table",
+			"ALTER TABLE "+t.from()+" ADD UNIQUE KEY ("+t.col("id")+");")
+	}
+	if t.due != "" {
+		i.report.OK("sweep index of "+name, "due rows are found by index "+t.due)
+	} else {
+		i.report.Fail("sweep index of "+name, "no index on (status, next_retry_time): each sweep reads the whole table", t.addDueIndex())
+	}
+	if t.msgIDUnique {
+		i.report.OK("unique msg_id of "+name, "consumers can tell messages apart by it")
+	} else {
+		i.report.Warn("unique msg_id of "+name, "two messages may carry the same msg_id, and consumers would drop one of them",
+			"ALTER TABLE "+t.from()+" ADD UNIQUE KEY ("+t.col("msg_id")+");")
+	}
+	if t.HasLastError {
+		i.report.OK("last_error of "+name, "the table keeps why a message could not be sent")
+	} else {
+		i.report.Add(diagnose.Finding{Check: "last_error of " + name,
+			Means: "the table has no such column, so why a message could not be sent stands in the log only; this is fine", Repair: "outbox-relay init --print-sql  -- optional"})
+	}
+}
+
+func (t *Table) addDueIndex() string {
+	return "CREATE INDEX idx_status_retry ON " + t.from() + " (" + t.col("status") + ", " + t.col("next_retry_time") + ");"
+}
+
+// probe is a statement that needs one privilege and touches no row.
+type probe struct {
+	privilege, statement, without string
+}
+
+func (t *Table) probes() []probe {
+	assignments := []string{}
+	for _, meaning := range []string{"status", "retry_count", "next_retry_time", "update_time", "last_error"} {
+		if t.has(meaning) {
+			assignments = append(assignments, t.col(meaning)+"="+t.col(meaning))
+		}
+	}
+	// A condition that is false without looking at a column needs no privilege but the one that is probed.
+	return []probe{
+		{"SELECT", "SELECT " + t.selectList() + " FROM " + t.from() + " LIMIT 0", "nothing can be swept or looked up"},
+		{"UPDATE", "UPDATE " + t.from() + " SET " + strings.Join(assignments, ",") + " WHERE 1=0", "no row can be marked, so every message would stay pending and be sent again"},
+	}
+}
+
+func (i *inspection) probe(ctx context.Context, t *Table, p probe) error {
+	check := strings.ToLower(p.privilege) + " privilege on " + t.String()
+	_, err := i.conn.ExecContext(ctx, p.statement)
+	described := describe("probe", err)
+	switch {
+	case err == nil:
+		i.report.OK(check, "granted")
+	case errors.Is(described, ErrPrivilege):
+		i.report.Fail(check, "missing: "+p.without, "GRANT "+p.privilege+" ON "+t.from()+" TO "+i.account+";")
+	case errors.Is(described, ErrReadOnly):
+		i.report.Warn(check, "can't be told while the server is read-only", "")
+	default:
+		return err
+	}
+	return nil
+}
