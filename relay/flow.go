@@ -1,0 +1,239 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/store"
+)
+
+// flow brings rows from the pump through the gate and the producer to the marker, and accounts for them on the way: the
+// windows, the offsets, the metrics. It is the gate's sink and gets the producer's results.
+type flow struct {
+	gate     *Gate
+	producer Producer
+	prober   *prober
+	marker   *marker
+	rows     Rows
+	size     func(*item) int64
+
+	inFlight *window // unacked, in rows and bytes
+	unmarked *window // not settled, in rows
+	offsets  *offsets
+
+	probes sync.WaitGroup
+	fail   func(error) // ends the session: an outcome is unknown
+	pause  time.Duration
+
+	metrics *metrics.Source
+	log     zerolog.Logger
+}
+
+// errUnknownOutcome ends a session: the producer gave up on a record, which may or may not be in Kafka, and later ones
+// must not pass it. The stream starts again from the last safe position.
+var errUnknownOutcome = errors.New("kafka: the outcome of a record is unknown")
+
+// publish takes a place in both windows, which may wait, and lets the gate decide.
+func (f *flow) publish(ctx context.Context, it *item) error {
+	it.size = f.size(it)
+	if limit := f.gate.limit(it.topic); limit > 0 && it.size > int64(limit) {
+		return f.refuse(ctx, it, it.dest, "too_large", "the topic takes smaller messages only: raise its max.message.bytes and retry the message")
+	}
+	if err := f.reserve(ctx, it); err != nil {
+		return err
+	}
+	switch f.gate.admit(it) {
+	case admitSend:
+		f.send(ctx, it)
+	case admitProbe:
+		f.probe(ctx, it)
+	case admitTaken:
+	}
+	return nil
+}
+
+func (f *flow) reserve(ctx context.Context, it *item) error {
+	if ok, _ := f.unmarked.tryAcquire(0); !ok {
+		start := time.Now()
+		err := f.unmarked.acquire(ctx, 0)
+		f.metrics.Backpressure.Add(time.Since(start).Seconds())
+		if err != nil {
+			return err
+		}
+	}
+	if ok, _ := f.inFlight.tryAcquire(it.size); ok {
+		return nil
+	}
+	start := time.Now()
+	err := f.inFlight.acquire(ctx, it.size)
+	f.metrics.Backpressure.Add(time.Since(start).Seconds())
+	return err
+}
+
+// refuse makes a row a dead letter before it comes near Kafka.
+func (f *flow) refuse(ctx context.Context, it *item, topic, reason, text string) error {
+	if err := f.unmarked.acquire(ctx, 0); err != nil {
+		return err
+	}
+	f.metrics.Dead.WithLabelValues(f.metrics.Topic(topic), reason).Inc()
+	f.log.Error().Str("message_id", it.ref.MsgID).Str("table", it.ref.Table.String()).Str("reason", reason).Msg("dead letter")
+	f.marker.add(verdict{it: it, outcome: outcomeDead, text: text})
+	return nil
+}
+
+// alreadyPublished has a row marked that was found in Kafka.
+func (f *flow) alreadyPublished(ctx context.Context, it *item) error {
+	if err := f.unmarked.acquire(ctx, 0); err != nil {
+		return err
+	}
+	f.marker.add(verdict{it: it, outcome: outcomeSent})
+	return nil
+}
+
+// send hands a message to the producer. When that fails the session is ending, and the row stays unsettled.
+func (f *flow) send(ctx context.Context, it *item) {
+	it.sentAt = time.Now()
+	if err := f.producer.Send(ctx, it.rec, it); err != nil && ctx.Err() == nil {
+		f.fail(err)
+	}
+}
+
+// deferred leaves a message to the sweeper.
+func (f *flow) deferred(it *item) {
+	f.leave(it)
+	f.marker.add(verdict{it: it, outcome: outcomeDeferred})
+}
+
+// leave gives back the item's place in the in-flight window.
+func (f *flow) leave(it *item) {
+	f.inFlight.release(1, it.size)
+	it.size = 0
+	it.rec = nil
+}
+
+// result takes the producer's word about a message. It is called from one goroutine and does not block.
+func (f *flow) result(res kafka.Result) {
+	switch token := res.Token.(type) {
+	case *item:
+		if res.Err == nil {
+			f.acked(token, res.Partition, res.Offset)
+			return
+		}
+		f.refused(token, res.Err)
+	case func(kafka.Result):
+		token(res)
+	}
+}
+
+func (f *flow) acked(it *item, partition int32, offset int64) {
+	it.partition, it.offset = partition, offset
+	f.offsets.acked(it.dest, partition, offset)
+	topic := f.metrics.Topic(it.dest)
+	now := time.Now()
+	f.metrics.Published.WithLabelValues(topic, it.origin).Inc()
+	f.metrics.Publish.WithLabelValues(topic).Observe(now.Sub(it.sentAt).Seconds())
+	if it.origin == metrics.OriginStream {
+		f.metrics.CommitToAck.WithLabelValues(topic).Observe(max(0, now.Sub(it.committed).Seconds()))
+	}
+	if earlier := f.gate.passed(it.topic, it.rec.Key); earlier != "" {
+		f.metrics.OrderViolations.Inc()
+		f.log.Error().Str("message_id", it.ref.MsgID).Str("earlier_message_id", earlier).Str("topic", it.dest).
+			Msg("a later message of the key was published before an earlier one")
+	}
+	f.leave(it)
+	f.marker.add(verdict{it: it, outcome: outcomeSent})
+}
+
+// refused takes an error for a message of an open topic.
+func (f *flow) refused(it *item, err error) {
+	switch kafka.Classify(err) {
+	case retry.Never:
+		f.dead(it, err)
+	case retry.Refused:
+		f.gate.refusedOpen(it.topic, it.rec.Key, it.ref.MsgID)
+		// Only the first of a batch has failed by itself; the others share its fate and spend nothing.
+		if f.gate.close(it.topic, err.Error(), time.Now().Add(f.pause)) {
+			f.failed(it, err)
+			return
+		}
+		f.gate.deferItem(it.topic, it)
+	case retry.Unreachable:
+		f.leave(it)
+		f.unknownOutcome(err)
+	}
+}
+
+// unknownOutcome ends the session.
+func (f *flow) unknownOutcome(err error) { f.fail(errors.Join(errUnknownOutcome, err)) }
+
+func (f *flow) dead(it *item, err error) {
+	f.metrics.Dead.WithLabelValues(f.metrics.Topic(it.dest), kafka.Reason(err)).Inc()
+	f.log.Error().Err(err).Str("message_id", it.ref.MsgID).Str("topic", it.dest).Msg("dead letter")
+	f.leave(it)
+	f.marker.add(verdict{it: it, outcome: outcomeDead, text: err.Error()})
+}
+
+func (f *flow) failed(it *item, err error) {
+	f.metrics.Failed.WithLabelValues(f.metrics.Topic(it.dest), reasonOf(err)).Inc()
+	f.leave(it)
+	f.gate.willFail(it.topic)
+	f.marker.add(verdict{it: it, outcome: outcomeFailed, text: err.Error()})
+}
+
+// settled is called by the marker once the table says what became of the rows.
+func (f *flow) settled(verdicts []verdict) {
+	for i := range verdicts {
+		v := &verdicts[i]
+		switch v.outcome {
+		case outcomeDeferred:
+			f.gate.deferSettled(v.it.topic)
+		case outcomeFailed:
+			f.gate.failSettled(v.it.topic)
+		case outcomeSent, outcomeDead:
+		}
+		v.it.txn.Settle(1)
+	}
+	f.unmarked.release(len(verdicts), 0)
+}
+
+// stillPending asks about held rows that were written with a next_retry_time, since the sweeper may have seen those as
+// due before the stream has read them, and settles the ones that were sent.
+func (f *flow) stillPending(ctx context.Context, items []*item) []*item {
+	var refs []outbox.Ref
+	for _, it := range items {
+		if it.hasNextRetry {
+			refs = append(refs, it.ref)
+		}
+	}
+	if len(refs) == 0 {
+		return items
+	}
+	var found map[outbox.Ref]store.Found
+	err := persist(ctx, f.log, "look up held rows", func(ctx context.Context) (err error) {
+		found, err = f.rows.Lookup(ctx, refs)
+		return err
+	})
+	if err != nil {
+		return nil // the session is ending; what is not settled is read again
+	}
+	left := make([]*item, 0, len(items))
+	for _, it := range items {
+		row, ok := found[it.ref]
+		if it.hasNextRetry && ok && row.Status != outbox.Pending {
+			f.leave(it)
+			f.unmarked.release(1, 0)
+			it.txn.Settle(1)
+			continue
+		}
+		left = append(left, it)
+	}
+	return left
+}

@@ -1,0 +1,318 @@
+package relay
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Gate keeps the order of each topic through its failures (DESIGN 4a). The first message to a topic goes alone, as a
+// probe; once it is acked the topic is open and fully pipelined. A topic that refuses its probe is closed: it becomes
+// the sweeper's, and the stream defers its messages to the table. When the sweeper has sent all of them it hands the
+// topic back: for that last stretch the stream holds the topic's new messages in memory, so that no newer row of a key
+// can pass an older one.
+//
+// A topic here is what the row's topic column names. Routes map it to a Kafka topic by its name alone, so it stands for
+// one Kafka topic.
+//
+// All methods may be called concurrently. No method does I/O under the lock.
+type Gate struct {
+	sink    gateSink
+	maxHeld int
+	log     zerolog.Logger
+
+	mu     sync.Mutex
+	topics map[string]*topic
+}
+
+// gateSink is where the gate lets messages go.
+type gateSink interface {
+	send(ctx context.Context, it *item)
+	// probe sends the topic's lone first message and tells the gate how it went.
+	probe(ctx context.Context, it *item)
+	deferred(it *item)
+	// stillPending drops the items that the sweeper sent meanwhile and settles those.
+	stillPending(ctx context.Context, items []*item) []*item
+}
+
+type gateState uint8
+
+const (
+	fresh    gateState = iota // nothing was sent since the start
+	probing                   // a lone message is on its way; later ones are held
+	open                      // pipelined
+	closed                    // refused; the sweeper probes it, the stream defers
+	draining                  // the sweeper sends what was deferred, the stream still defers
+	handing                   // the sweeper sends the last of it, the stream holds
+	flushing                  // what was held is being sent, in order
+)
+
+func (s gateState) String() string {
+	return [...]string{"fresh", "probing", "open", "closed", "draining", "handing", "flushing"}[s]
+}
+
+type topic struct {
+	name      string
+	state     gateState
+	reason    string
+	held      []*item
+	deferring int           // deferring UPDATEs on their way
+	failing   int           // failed probes whose UPDATE is on its way
+	deferred  chan struct{} // closed when deferring falls to 0; nil when nobody waits
+	reachable bool          // while probing: the brokers answered for this topic
+	acked     bool          // a message was acked since the topic was last closed
+	late      bool          // the stream's probe is still out although the topic was closed meanwhile
+	notBefore time.Time     // no handing back before: claims of a dead process may be out until then
+	probeAt   time.Time     // closed: when the sweeper may probe again
+	maxBytes  int           // the topic's own limit on a message, 0 when not known
+	violated  map[string]string
+}
+
+// admission is what the pump does with a message.
+type admission uint8
+
+const (
+	admitSend  admission = iota // hand it to the producer now
+	admitProbe                  // it is the topic's probe
+	admitTaken                  // the gate holds it or has deferred it
+)
+
+// NewGate returns a gate that knows no topic yet. maxHeld bounds what is held of one topic, in messages.
+func NewGate(sink gateSink, maxHeld int, log zerolog.Logger) *Gate {
+	return &Gate{sink: sink, maxHeld: maxHeld, log: log, topics: make(map[string]*topic)}
+}
+
+// Rebuild starts the named topics as closed, to be probed at once, because the table has rows of theirs that must go
+// before anything newer. Claims of a dead process may be out until notBefore. It is called before the first message.
+func (g *Gate) Rebuild(names []string, notBefore time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, name := range names {
+		t := g.topic(name)
+		t.state = closed
+		t.reason = "rows left in the table"
+		t.notBefore = notBefore
+		t.probeAt = notBefore
+	}
+}
+
+// lookup returns the topic's entry, made if needed.
+func (g *Gate) lookup(name string) *topic {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.topic(name)
+}
+
+// topic returns the entry of a name. The caller holds mu.
+func (g *Gate) topic(name string) *topic {
+	t := g.topics[name]
+	if t == nil {
+		t = &topic{name: name}
+		g.topics[name] = t
+	}
+	return t
+}
+
+// admit decides about the next message of the stream. It is called in commit order.
+func (g *Gate) admit(it *item) admission {
+	g.mu.Lock()
+	t := it.topic
+	var spilled []*item
+	result := admitTaken
+	switch t.state {
+	case open:
+		result = admitSend
+	case fresh:
+		t.state = probing
+		t.reachable = false
+		result = admitProbe
+	case probing, handing:
+		t.held = append(t.held, it)
+		// Brokers away altogether are no reason to write to the table: then everything waits, and the window is the bound.
+		if len(t.held) >= g.maxHeld && (t.state == handing || t.reachable) {
+			spilled = g.giveUpHolding(t)
+		}
+	case flushing:
+		t.held = append(t.held, it)
+	case closed, draining:
+		spilled = []*item{it}
+	}
+	t.deferring += len(spilled)
+	g.mu.Unlock()
+	g.deferAll(spilled)
+	return result
+}
+
+// giveUpHolding turns a topic that takes too long into one that defers. The caller holds mu and defers what is returned.
+func (g *Gate) giveUpHolding(t *topic) []*item {
+	if t.state == probing {
+		t.state = closed
+		t.reason = "probe takes long"
+		t.late = true
+		t.probeAt = time.Time{}
+	} else {
+		t.state = draining
+	}
+	held := t.held
+	t.held = nil
+	return held
+}
+
+func (g *Gate) deferAll(items []*item) {
+	for _, it := range items {
+		g.sink.deferred(it)
+	}
+}
+
+// deferSettled tells that a deferring UPDATE of the topic is done.
+func (g *Gate) deferSettled(t *topic) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t.deferring--
+	if t.deferring == 0 && t.deferred != nil {
+		close(t.deferred)
+		t.deferred = nil
+	}
+}
+
+// sawReachable tells that the brokers answered for a topic whose probe is on its way, and the topic's size limit.
+func (g *Gate) sawReachable(t *topic, reachable bool, maxBytes int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t.reachable = reachable
+	if maxBytes > 0 {
+		t.maxBytes = maxBytes
+	}
+}
+
+// limit returns the topic's own limit on a message in bytes, 0 when it is not known.
+func (g *Gate) limit(t *topic) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return t.maxBytes
+}
+
+// probeAcked opens the topic after its probe: what was held meanwhile goes first, in order.
+func (g *Gate) probeAcked(ctx context.Context, t *topic) {
+	g.mu.Lock()
+	t.acked = true
+	if t.late {
+		t.late = false
+		t.state = draining
+		g.mu.Unlock()
+		return
+	}
+	t.state = flushing
+	g.mu.Unlock()
+	g.flush(ctx, t)
+}
+
+// nextProbe returns the held message that is to be the probe after the one before was given up for good; the topic is
+// fresh again when nothing is held.
+func (g *Gate) nextProbe(t *topic) *item {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t.late {
+		t.late = false
+		return nil
+	}
+	if len(t.held) == 0 {
+		t.state = fresh
+		return nil
+	}
+	it := t.held[0]
+	t.held = t.held[1:]
+	return it
+}
+
+// close makes the topic the sweeper's and defers what is held. It reports whether the topic was not closed before.
+func (g *Gate) close(t *topic, reason string, probeAt time.Time) bool {
+	g.mu.Lock()
+	first := t.state != closed
+	held := t.held
+	t.held = nil
+	t.late = false
+	t.acked = false
+	t.state = closed
+	t.reason = reason
+	t.probeAt = probeAt
+	t.deferring += len(held)
+	g.mu.Unlock()
+	if first {
+		g.log.Warn().Str("topic", t.name).Str("reason", reason).Msg("topic closed, its messages wait in the table")
+	}
+	g.deferAll(held)
+	return first
+}
+
+// failSettled tells that the UPDATE of a failed message of the topic is done.
+func (g *Gate) failSettled(t *topic) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t.failing--
+}
+
+// willFail tells that a message of the topic is about to become failed. The sweeper does not look for a row to probe
+// with until that is written: it would take a later one.
+func (g *Gate) willFail(t *topic) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t.failing++
+}
+
+// deferItem defers one message that is not in the gate (a probe that could not be sent).
+func (g *Gate) deferItem(t *topic, it *item) {
+	g.mu.Lock()
+	t.deferring++
+	g.mu.Unlock()
+	g.sink.deferred(it)
+}
+
+// flush sends what is held until nothing is, and opens the topic: a message admitted after that is handed to the
+// producer later than all of them.
+func (g *Gate) flush(ctx context.Context, t *topic) {
+	for {
+		g.mu.Lock()
+		held := t.held
+		t.held = nil
+		if len(held) == 0 {
+			t.state = open
+			t.reason = ""
+			t.violated = nil
+			g.mu.Unlock()
+			return
+		}
+		g.mu.Unlock()
+		for _, it := range g.sink.stillPending(ctx, held) {
+			g.sink.send(ctx, it)
+		}
+	}
+}
+
+// refusedOpen remembers that a message of an open topic was refused, so that a later ack of the same key can
+// tell which message it has passed.
+func (g *Gate) refusedOpen(t *topic, key []byte, msgID string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t.violated == nil {
+		t.violated = make(map[string]string)
+	}
+	if _, known := t.violated[string(key)]; !known && len(t.violated) < maxViolated {
+		t.violated[string(key)] = msgID
+	}
+}
+
+// passed returns the msg_id of the refused message that an acked one of the same key has passed, "" when there is none.
+func (g *Gate) passed(t *topic, key []byte) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t.violated == nil {
+		return ""
+	}
+	return t.violated[string(key)]
+}
+
+// maxViolated bounds the keys remembered per topic; a batch that is refused has seldom more.
+const maxViolated = 1000

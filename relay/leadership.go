@@ -1,0 +1,256 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/retry"
+)
+
+// leadership is the time during which this process holds the source's lock: one epoch, one or more sessions.
+type leadership struct {
+	relay *Relay
+	epoch int64
+	log   zerolog.Logger
+
+	// From where the next session starts: the loaded checkpoint, later what the last session left.
+	have    bool
+	broken  string // the checkpoint is nonsense: why
+	pos     position.Position
+	offsets map[string]map[int32]int64
+	savedAt time.Time
+}
+
+var (
+	// ErrLockLost ends a leadership: somebody else may hold the lock.
+	ErrLockLost = errors.New("the leader's lock is lost")
+	// errStreamable ends a session that only sweeps, because the binlog can be read now.
+	errStreamable = errors.New("the binlog can be streamed now")
+)
+
+// lead does the leader's work until ctx ends, the lock is lost, or going on would be wrong.
+func (r *Relay) lead(ctx context.Context) error {
+	l := &leadership{relay: r, log: r.log}
+	if err := l.load(ctx); err != nil {
+		return err
+	}
+	backoff := retry.NewBackoff(200*time.Millisecond, 10*time.Second, nil)
+	for {
+		began := time.Now()
+		err := l.session(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case errors.Is(err, checkpoint.ErrFenced):
+			return err
+		case errors.Is(err, canal.ErrCannotStream) && r.cfg.Mode == Stream:
+			return err
+		}
+		if time.Since(began) > time.Minute {
+			backoff.Reset()
+		}
+		if !errors.Is(err, errStreamable) {
+			r.log.Error().Err(err).Msg("session failed, starts again from the safe position")
+		}
+		if err := retry.Wait(ctx, backoff.Next()); err != nil {
+			return nil
+		}
+	}
+}
+
+// load takes a new epoch and reads the checkpoint. Redis is waited for: an unreadable checkpoint is never taken for none.
+func (l *leadership) load(ctx context.Context) error {
+	r := l.relay
+	r.setRole(RoleStarting)
+	var rec checkpoint.Record
+	err := persist(ctx, l.log, "read the checkpoint", func(ctx context.Context) error {
+		epoch, err := r.deps.Checkpoints.NextEpoch(ctx, r.cfg.Source)
+		if errors.Is(err, checkpoint.ErrNewer) {
+			return fatal(err)
+		}
+		if err != nil {
+			return err
+		}
+		l.epoch = epoch
+		rec, err = r.deps.Checkpoints.Load(ctx, r.cfg.Source)
+		switch {
+		case errors.Is(err, checkpoint.ErrNone):
+			return nil
+		case errors.Is(err, checkpoint.ErrNewer):
+			return fatal(err)
+		case errors.Is(err, checkpoint.ErrBroken):
+			l.broken = err.Error()
+			return nil
+		case err == nil:
+			l.have = true
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	l.pos, l.offsets, l.savedAt = rec.Position, rec.Offsets, rec.SavedAt
+	l.log.Info().Int64("epoch", l.epoch).Bool("checkpoint", l.have).Stringer("position", l.pos).Msg("leading")
+	return nil
+}
+
+// session prepares and runs one session.
+func (l *leadership) session(ctx context.Context) error {
+	s, err := l.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	l.relay.begin(s)
+	defer l.relay.end(s)
+	trying, stopTrying := context.WithCancel(ctx)
+	var trial sync.WaitGroup
+	if s.saver == nil && l.relay.cfg.Mode == Auto {
+		trial.Go(func() { l.untilStreamable(trying, s) })
+	}
+	err = s.run(ctx)
+	stopTrying()
+	trial.Wait()
+	if s.saver != nil {
+		l.have, l.broken = true, ""
+		l.pos, _, _ = s.saver.state()
+		l.offsets = s.flow.offsets.snapshot(s.marker)
+		l.savedAt = time.Now()
+	}
+	return err
+}
+
+func (l *leadership) prepare(ctx context.Context) (*session, error) {
+	r := l.relay
+	if r.cfg.Mode == Sweep {
+		return l.sweepOnly(ctx)
+	}
+	reader, err := r.deps.OpenReader(ctx)
+	if errors.Is(err, canal.ErrCannotStream) && r.cfg.Mode == Auto {
+		l.log.Error().Err(err).Msg("the binlog can't be streamed, sweeping alone until it can")
+		return l.sweepOnly(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the binlog: %w", err)
+	}
+	s, err := l.stream(ctx, reader)
+	if err != nil {
+		return nil, errors.Join(err, reader.Close())
+	}
+	return s, nil
+}
+
+// tryStreamEvery is how often a relay that only sweeps looks whether it can stream.
+const tryStreamEvery = 30 * time.Second
+
+func (l *leadership) untilStreamable(ctx context.Context, s *session) {
+	for retry.Wait(ctx, tryStreamEvery) == nil {
+		reader, err := l.relay.deps.OpenReader(ctx)
+		if err != nil {
+			continue
+		}
+		if err := reader.Close(); err != nil {
+			l.log.Debug().Err(err).Msg("close the trial connection")
+		}
+		s.fail(errStreamable)
+		return
+	}
+}
+
+// resolve decides where to stream from, and says so when it is not where the checkpoint says.
+func (l *leadership) resolve(ctx context.Context, reader Reader) (canal.Start, error) {
+	policy := l.relay.cfg.Start
+	if l.broken != "" {
+		policy = canal.StartNow
+	}
+	start, err := reader.Resolve(ctx, l.pos, l.have, policy)
+	if err != nil {
+		return start, fmt.Errorf("find the position to start from: %w", err)
+	}
+	if l.broken != "" {
+		start.Recovery, start.Detail = "broken", l.broken
+	}
+	event := l.log.Info()
+	if start.Recovery != canal.RecoveryResumed {
+		l.relay.deps.Metrics.Recoveries.WithLabelValues(start.Recovery).Inc()
+		event = l.log.Warn()
+	}
+	event.Str("recovery", start.Recovery).Str("detail", start.Detail).Stringer("saved", l.pos).
+		Stringer("position", start.Position).Msg("stream starts")
+	l.relay.recovered(start)
+	return start, nil
+}
+
+// note is the line in the checkpoint's history when the stream did not simply go on.
+func (l *leadership) note(start canal.Start) string {
+	if start.Recovery == canal.RecoveryResumed {
+		return ""
+	}
+	return "recovered: " + start.Recovery
+}
+
+// rebuild closes the topics that have rows in the table which must go before anything newer.
+func (l *leadership) rebuild(ctx context.Context, gate *Gate, everything bool) error {
+	lease := l.relay.cfg.Sweep.Lease
+	names, err := l.relay.deps.Rows.ClosedTopics(ctx, lease, everything)
+	if err != nil {
+		return fmt.Errorf("look for topics with rows left in the table: %w", err)
+	}
+	gate.Rebuild(names, time.Now().Add(lease))
+	if len(names) > 0 {
+		l.log.Info().Strs("topics", names[:min(len(names), 20)]).Int("count", len(names)).Msg("topics have rows left in the table, those go first")
+	}
+	return nil
+}
+
+// window prepares the replay window of a stream that resumes.
+func (l *leadership) window(ctx context.Context, reader Reader, start canal.Start) (*replay, error) {
+	w := &replay{rows: l.relay.deps.Rows, log: l.log}
+	if !start.Usable {
+		w.over = true
+		return w, nil
+	}
+	end, err := reader.End(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the binlog's end: %w", err)
+	}
+	w.until = end
+	if w.endsAt(position.End{File: start.Position.File, Pos: start.Position.Pos}) {
+		w.over = true
+		return w, nil
+	}
+	w.inTail = l.tail(ctx)
+	return w, nil
+}
+
+const (
+	// tailLimit and tailTime bound the reading of Kafka at a start. Beyond them messages are sent that may be there.
+	tailLimit = 1_000_000
+	tailTime  = 10 * time.Second
+)
+
+// tail returns the msg_ids that Kafka holds from the checkpoint on. Anything odd means nothing is known.
+func (l *leadership) tail(ctx context.Context) map[string]struct{} {
+	if len(l.offsets) == 0 {
+		return nil
+	}
+	topics := make([]string, 0, len(l.offsets))
+	for topic := range l.offsets {
+		topics = append(topics, topic)
+	}
+	ctx, cancel := context.WithTimeout(ctx, tailTime)
+	defer cancel()
+	ids, complete, err := l.relay.deps.Broker.TailMsgIDs(ctx, l.offsets, l.savedAt.Add(-time.Minute), topics, tailLimit)
+	if err != nil || !complete {
+		l.log.Warn().Err(err).Bool("complete", complete).Int("found", len(ids)).
+			Msg("could not read all that was published before the restart: some messages may be sent twice")
+	}
+	return ids
+}

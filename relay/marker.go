@@ -1,0 +1,239 @@
+package relay
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/store"
+)
+
+// outcome is what the table is to say about a row.
+type outcome uint8
+
+const (
+	outcomeSent outcome = iota
+	outcomeFailed
+	outcomeDead
+	outcomeDeferred
+)
+
+// verdict is one row's outcome on its way into the table.
+type verdict struct {
+	it      *item
+	outcome outcome
+	text    string // for last_error
+}
+
+// marker writes outcomes into the table in batches and settles them. One goroutine (run) does the writing, in the order
+// of the outcomes; anyone may add. What waits is bounded by the unmarked window, which the pump acquires.
+//
+// A database that can't be written to is waited for: nothing is settled meanwhile, and publishing goes on until the
+// window is full.
+type marker struct {
+	rows    Rows
+	cfg     markerConfig
+	settled func(verdicts []verdict)
+	log     zerolog.Logger
+
+	mu      sync.Mutex
+	queue   []verdict
+	writing []verdict
+	closed  bool
+	wake    chan struct{} // size 1: a pending wake-up is enough
+	failing error
+}
+
+type markerConfig struct {
+	batch   int
+	delay   time.Duration
+	policy  retry.Policy
+	observe func(time.Duration)
+}
+
+func newMarker(rows Rows, cfg markerConfig, settled func([]verdict), log zerolog.Logger) *marker {
+	return &marker{rows: rows, cfg: cfg, settled: settled, log: log, wake: make(chan struct{}, 1)}
+}
+
+// add queues an outcome. It never blocks.
+func (m *marker) add(v verdict) {
+	m.mu.Lock()
+	m.queue = append(m.queue, v)
+	enough := len(m.queue) == 1 || len(m.queue) == m.cfg.batch
+	m.mu.Unlock()
+	if enough {
+		m.poke()
+	}
+}
+
+// finish tells that no more outcomes come; run returns once all are written.
+func (m *marker) finish() {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.poke()
+}
+
+func (m *marker) poke() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// waiting calls visit for each outcome that is not settled, in the order they came.
+func (m *marker) waiting(visit func(*verdict)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.writing {
+		visit(&m.writing[i])
+	}
+	for i := range m.queue {
+		visit(&m.queue[i])
+	}
+}
+
+// depth returns how many outcomes wait.
+func (m *marker) depth() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.queue) + len(m.writing)
+}
+
+// err returns why the last write failed, nil while writing works.
+func (m *marker) err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failing
+}
+
+// run writes until finish was called and everything is written, or until ctx ends.
+func (m *marker) run(ctx context.Context) error {
+	for {
+		batch, more := m.take(ctx)
+		if len(batch) > 0 {
+			if err := m.write(ctx, batch); err != nil {
+				return err
+			}
+			m.mu.Lock()
+			m.writing = nil
+			m.mu.Unlock()
+			m.settled(batch)
+		}
+		if !more {
+			return ctx.Err()
+		}
+	}
+}
+
+// take waits for outcomes, a little longer for a full batch, and returns at most one batch of them. more is false once
+// nothing will come.
+func (m *marker) take(ctx context.Context) (batch []verdict, more bool) {
+	var linger <-chan time.Time
+	for {
+		m.mu.Lock()
+		n := len(m.queue)
+		if n >= m.cfg.batch || m.closed {
+			return m.cut(), !m.closed || n > 0
+		}
+		m.mu.Unlock()
+		if n > 0 && linger == nil {
+			timer := time.NewTimer(m.cfg.delay)
+			defer timer.Stop()
+			linger = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case <-m.wake:
+		case <-linger:
+			m.mu.Lock()
+			return m.cut(), true
+		}
+	}
+}
+
+// cut takes the next batch off the queue. The caller holds mu; cut unlocks it.
+func (m *marker) cut() []verdict {
+	defer m.mu.Unlock()
+	n := min(len(m.queue), m.cfg.batch)
+	m.writing = m.queue[:n:n]
+	m.queue = m.queue[n:]
+	return m.writing
+}
+
+// write brings one batch into the table, however often it takes.
+func (m *marker) write(ctx context.Context, batch []verdict) error {
+	backoff := retry.NewBackoff(100*time.Millisecond, 5*time.Second, nil)
+	for {
+		start := time.Now()
+		err := m.writeOnce(ctx, batch)
+		m.note(err)
+		if err == nil {
+			m.cfg.observe(time.Since(start))
+			return nil
+		}
+		if err := retry.Wait(ctx, backoff.Next()); err != nil {
+			return err
+		}
+	}
+}
+
+// note logs when writing begins to fail and when it works again, not each failure between.
+func (m *marker) note(err error) {
+	m.mu.Lock()
+	before := m.failing
+	m.failing = err
+	m.mu.Unlock()
+	switch {
+	case err != nil && before == nil:
+		m.log.Error().Err(err).Msg("rows can't be marked, will go on trying")
+	case err == nil && before != nil:
+		m.log.Info().Msg("rows are marked again")
+	}
+}
+
+func (m *marker) writeOnce(ctx context.Context, batch []verdict) error {
+	var sent, deferred []outbox.Ref
+	var failed, dead []store.Failure
+	for _, v := range batch {
+		ref := v.it.ref
+		switch v.outcome {
+		case outcomeSent:
+			sent = append(sent, ref)
+		case outcomeDeferred:
+			deferred = append(deferred, ref)
+		case outcomeFailed:
+			failed = append(failed, store.Failure{Ref: ref, Delay: m.cfg.policy.Delay(v.it.retries+1, rand.Float64), Error: v.text, MaxRetries: m.cfg.policy.MaxRetries})
+		case outcomeDead:
+			dead = append(dead, store.Failure{Ref: ref, Error: v.text})
+		}
+	}
+	if len(sent) > 0 {
+		if _, err := m.rows.MarkSent(ctx, sent); err != nil {
+			return err
+		}
+	}
+	if len(deferred) > 0 {
+		if err := m.rows.Defer(ctx, deferred); err != nil {
+			return err
+		}
+	}
+	if len(dead) > 0 {
+		if err := m.rows.MarkDead(ctx, dead); err != nil {
+			return err
+		}
+	}
+	// Last, because it counts up: everything before it may be written twice without harm.
+	if len(failed) > 0 {
+		if _, err := m.rows.MarkFailed(ctx, failed); err != nil {
+			return err
+		}
+	}
+	return nil
+}

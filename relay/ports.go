@@ -1,0 +1,74 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/router"
+	"example.com/outbox-relay/store"
+)
+
+// Reader is the stream of committed transactions; canal.Reader is the real one. Next and Stream are for one caller,
+// the rest may be called concurrently.
+type Reader interface {
+	Resolve(ctx context.Context, saved position.Position, have bool, start string) (canal.Start, error)
+	Stream(ctx context.Context, from position.Position) error
+	Next(ctx context.Context) (*canal.Transaction, error)
+	End(ctx context.Context) (position.Position, error)
+	State() canal.State
+	Close() error
+}
+
+// Rows is what the relay does to the local message tables; store.Store is the real one. It may be used concurrently.
+type Rows interface {
+	MarkSent(ctx context.Context, refs []outbox.Ref) (int64, error)
+	MarkFailed(ctx context.Context, failures []store.Failure) ([]outbox.Ref, error)
+	MarkDead(ctx context.Context, failures []store.Failure) error
+	Defer(ctx context.Context, refs []outbox.Ref) error
+	Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]store.Found, error)
+	ClosedTopics(ctx context.Context, lease time.Duration, everything bool) ([]string, error)
+	Offset(ctx context.Context) (time.Duration, error)
+}
+
+// Broker is the Kafka side; kafka.Client is the real one. It may be used concurrently.
+type Broker interface {
+	NewProducer(results func(kafka.Result)) (Producer, error)
+	Probe(ctx context.Context, rec *router.Record) (partition int32, offset int64, err error)
+	Topic(ctx context.Context, name string) (kafka.Topic, error)
+	CreateTopic(ctx context.Context, name string) error
+	Reachable(ctx context.Context) error
+	TailMsgIDs(ctx context.Context, from map[string]map[int32]int64, since time.Time, topics []string, limit int) (ids map[string]struct{}, complete bool, err error)
+}
+
+// Producer publishes records in the order of the calls; kafka.Producer is the real one.
+type Producer interface {
+	// Send hands one record over and may block at the client's bounds. Its result comes later with the token.
+	Send(ctx context.Context, rec *router.Record, token any) error
+	// Close waits until every record handed over has its result, at most until ctx ends. No result comes afterwards.
+	Close(ctx context.Context) error
+}
+
+// Checkpoints keeps the saved position; checkpoint.Store is the real one. It may be used concurrently.
+type Checkpoints interface {
+	NextEpoch(ctx context.Context, source string) (int64, error)
+	Load(ctx context.Context, source string) (checkpoint.Record, error)
+	Save(ctx context.Context, source string, rec checkpoint.Record) error
+}
+
+// Lock elects the leader of a source.
+type Lock interface {
+	// Acquire waits until the lock is got or ctx ends.
+	Acquire(ctx context.Context) (Held, error)
+}
+
+// Held is a lock that was got.
+type Held interface {
+	// Lost is closed once the lock is not surely held any more.
+	Lost() <-chan struct{}
+	Release(ctx context.Context) error
+}

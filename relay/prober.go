@@ -1,0 +1,153 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/router"
+)
+
+// prober sends lone messages: the first to a topic since the start, and the sweeper's to a closed one. Nothing else of
+// the topic is with the producer meanwhile, so the outcome decides before anything could pass the message.
+type prober struct {
+	broker       Broker
+	createTopics bool
+	log          zerolog.Logger
+
+	mu      sync.Mutex
+	missing map[string]struct{} // topics that did not exist when they were last tried
+}
+
+func newProber(broker Broker, createTopics bool, log zerolog.Logger) *prober {
+	return &prober{broker: broker, createTopics: createTopics, log: log, missing: make(map[string]struct{})}
+}
+
+// errNoTopic is a topic that does not exist. It is refused for now: somebody may create it.
+var errNoTopic = errors.New("the topic does not exist: create it, or set kafka.create_topics")
+
+// attempt is how a lone message went.
+type attempt struct {
+	partition int32
+	offset    int64
+	maxBytes  int // the topic's limit, 0 when it was not learnt
+	class     retry.Class
+	err       error
+}
+
+// topic looks whether the topic is there, and makes it when that is configured.
+func (p *prober) topic(ctx context.Context, name string) (kafka.Topic, error) {
+	topic, err := p.broker.Topic(ctx, name)
+	if err != nil {
+		return topic, err
+	}
+	p.remember(name, topic.Exists || p.createTopics)
+	switch {
+	case topic.Exists:
+		return topic, nil
+	case !p.createTopics:
+		return topic, errNoTopic
+	}
+	if err := p.broker.CreateTopic(ctx, name); err != nil {
+		return topic, err
+	}
+	p.log.Info().Str("topic", name).Msg("topic created")
+	topic.Exists = true
+	return topic, nil
+}
+
+func (p *prober) remember(name string, exists bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if exists {
+		delete(p.missing, name)
+	} else {
+		p.missing[name] = struct{}{}
+	}
+}
+
+// appeared reports whether a topic that did not exist when it was last tried exists now.
+func (p *prober) appeared(ctx context.Context, name string) bool {
+	p.mu.Lock()
+	_, missing := p.missing[name]
+	p.mu.Unlock()
+	if !missing {
+		return false
+	}
+	topic, err := p.broker.Topic(ctx, name)
+	return err == nil && topic.Exists
+}
+
+// try sends one lone message. seen is called once the brokers have answered for the topic, before it is sent.
+func (p *prober) try(ctx context.Context, rec *router.Record, seen func(maxBytes int)) attempt {
+	topic, err := p.topic(ctx, rec.Topic)
+	if err != nil {
+		return attempt{class: classify(err), err: err}
+	}
+	seen(topic.MaxMessageBytes)
+	a := attempt{maxBytes: topic.MaxMessageBytes}
+	a.partition, a.offset, a.err = p.broker.Probe(ctx, rec)
+	if a.err != nil {
+		a.class = classify(a.err)
+	}
+	return a
+}
+
+func classify(err error) retry.Class {
+	if errors.Is(err, errNoTopic) {
+		return retry.Refused
+	}
+	return kafka.Classify(err)
+}
+
+func reasonOf(err error) string {
+	if errors.Is(err, errNoTopic) {
+		return "no_topic"
+	}
+	return kafka.Reason(err)
+}
+
+// probe sends the first message to a topic in the background and tells the gate how it went.
+func (f *flow) probe(ctx context.Context, it *item) {
+	f.probes.Go(func() { f.probeLoop(ctx, it) })
+}
+
+func (f *flow) probeLoop(ctx context.Context, it *item) {
+	backoff := retry.NewBackoff(100*time.Millisecond, 2*time.Second, nil)
+	t := it.topic
+	for it != nil {
+		it.sentAt = time.Now()
+		a := f.prober.try(ctx, it.rec, func(maxBytes int) { f.gate.sawReachable(t, true, maxBytes) })
+		switch {
+		case ctx.Err() != nil:
+			return // unsettled: it is read again after the next start
+		case a.err == nil:
+			f.acked(it, a.partition, a.offset)
+			f.gate.probeAcked(ctx, t)
+			return
+		case a.class == retry.Never:
+			f.dead(it, a.err)
+			it = f.gate.nextProbe(t)
+		case a.class == retry.Refused:
+			// The row becomes the one by which the sweeper tries the topic again.
+			f.failed(it, a.err)
+			f.gate.close(t, a.err.Error(), time.Time{})
+			return
+		case f.prober.broker.Reachable(ctx) == nil:
+			// Only this topic is in trouble: no leader, too few replicas. Nothing is spent.
+			f.gate.close(t, a.err.Error(), time.Now().Add(f.pause))
+			f.gate.deferItem(t, it)
+			return
+		default:
+			f.gate.sawReachable(t, false, 0)
+			if retry.Wait(ctx, backoff.Next()) != nil {
+				return
+			}
+		}
+	}
+}

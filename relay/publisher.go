@@ -1,0 +1,44 @@
+package relay
+
+import (
+	"context"
+
+	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/router"
+)
+
+// publisher is the producer as the sweeper sees it (sweeper.Publisher).
+type publisher struct {
+	flow *flow
+	gone chan struct{}
+}
+
+// Publish hands a record to the producer that the stream uses too, so that both share one order per partition.
+func (p *publisher) Publish(ctx context.Context, rec *router.Record, done func(error)) error {
+	return p.flow.producer.Send(ctx, rec, func(res kafka.Result) {
+		if res.Err != nil && kafka.Classify(res.Err) == retry.Unreachable {
+			p.flow.unknownOutcome(res.Err)
+		}
+		if res.Err == nil {
+			p.flow.offsets.acked(rec.Topic, res.Partition, res.Offset)
+		}
+		done(res.Err)
+	})
+}
+
+// Gone is closed once the producer is closed.
+func (p *publisher) Gone() <-chan struct{} { return p.gone }
+
+// Try sends a record alone.
+func (p *publisher) Try(ctx context.Context, rec *router.Record) error {
+	return p.flow.prober.try(ctx, rec, func(int) {}).err
+}
+
+// Appeared reports whether a topic that did not exist when it was last tried exists now.
+func (p *publisher) Appeared(ctx context.Context, topic string) bool {
+	return p.flow.prober.appeared(ctx, topic)
+}
+
+// Classify says what a failure means.
+func (p *publisher) Classify(err error) (retry.Class, string) { return classify(err), reasonOf(err) }

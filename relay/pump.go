@@ -1,0 +1,182 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/router"
+)
+
+// pump takes transactions from the reader, in commit order, and brings each of their rows on its way. It is the only
+// caller of Tracker.Begin and of Gate.admit, which is what keeps the order.
+type pump struct {
+	source  string
+	server  string
+	reader  Reader
+	router  *router.Router
+	tracker *Tracker
+	gate    *Gate
+	flow    *flow
+	replay  *replay
+	kick    func()
+	delay   func(nextRetry string, committed time.Time) time.Duration
+	wakeIn  func(time.Duration)
+	metrics *metrics.Source
+	log     zerolog.Logger
+}
+
+// run pumps until ctx ends or the stream can't go on.
+func (p *pump) run(ctx context.Context) error {
+	for {
+		txn, err := p.next(ctx)
+		if err != nil {
+			return err
+		}
+		err = p.transaction(ctx, txn)
+		if err = errors.Join(err, txn.Close()); err != nil {
+			return err
+		}
+	}
+}
+
+// next returns the next transaction. Rows of the replay window do not wait for more of them longer than a moment.
+func (p *pump) next(ctx context.Context) (*canal.Transaction, error) {
+	if !p.replay.waiting() {
+		return p.reader.Next(ctx)
+	}
+	moment, cancel := context.WithTimeout(ctx, gatherTime)
+	defer cancel()
+	txn, err := p.reader.Next(moment)
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return txn, err
+	}
+	if err := p.lookUp(ctx); err != nil {
+		return nil, err
+	}
+	return p.reader.Next(ctx)
+}
+
+func (p *pump) transaction(ctx context.Context, txn *canal.Transaction) error {
+	p.count(txn)
+	x := p.tracker.Begin(txn.End, txn.Len())
+	n := 0
+	for row, err := range txn.Rows() {
+		if err != nil {
+			return fmt.Errorf("rows of the transaction that ends at %s: %w", txn.End, err)
+		}
+		n++
+		c := candidate{txn: x, row: row, committed: txn.CommittedAt, end: txn.End, number: n}
+		if err := p.take(ctx, &c); err != nil {
+			return err
+		}
+	}
+	if p.replay.endsAt(txn.End) {
+		if err := p.lookUp(ctx); err != nil {
+			return err
+		}
+		p.replay.finish(txn.End)
+	}
+	if txn.Kick {
+		p.kick()
+	}
+	return nil
+}
+
+// take brings one row on its way, in the replay window once it was looked up.
+func (p *pump) take(ctx context.Context, c *candidate) error {
+	if p.replay.over {
+		return p.row(ctx, c, metrics.OriginStream)
+	}
+	if full := p.replay.add(*c); full {
+		return p.lookUp(ctx)
+	}
+	return nil
+}
+
+// lookUp asks about the rows that wait in the replay window and brings those on their way that still have to be sent.
+func (p *pump) lookUp(ctx context.Context) error {
+	candidates, verdicts, err := p.replay.look(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range candidates {
+		c := &candidates[i]
+		switch verdicts[i] {
+		case replaySettled:
+			p.metrics.Suppressed.WithLabelValues(metrics.ByStatus).Inc()
+			c.txn.Settle(1)
+		case replaySweepers:
+			c.txn.Settle(1)
+		case replayInKafka:
+			p.metrics.Suppressed.WithLabelValues(metrics.ByTail).Inc()
+			err = p.flow.alreadyPublished(ctx, p.item(c, metrics.OriginReplay))
+		case replayUnknown:
+			err = p.row(ctx, c, metrics.OriginReplay)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count tells the metrics what the transaction was.
+func (p *pump) count(txn *canal.Transaction) {
+	if txn.Len() > 0 {
+		p.metrics.Transactions.WithLabelValues("committed").Inc()
+	}
+	for reason, n := range txn.Missed {
+		p.metrics.StreamMissed.WithLabelValues(reason).Add(float64(n))
+	}
+}
+
+// row brings one row on its way. An error means that the stream can't go on, never that something is wrong with the row.
+func (p *pump) row(ctx context.Context, c *candidate, origin string) error {
+	if c.row.NextRetry != "" {
+		if wait := p.delay(c.row.NextRetry, c.committed); wait > 0 {
+			c.txn.Settle(1) // the table says when, and the sweeper reads it
+			p.wakeIn(wait)
+			return nil
+		}
+	}
+	it := p.item(c, origin)
+	rec, err := p.router.Route(&c.row, p.position(c.end, c.number))
+	if refusal, ok := errors.AsType[*router.Refusal](err); ok {
+		return p.flow.refuse(ctx, it, c.row.Topic, string(refusal.Reason), refusal.Text)
+	}
+	if err != nil {
+		return err
+	}
+	it.rec = rec
+	it.dest = rec.Topic
+	it.topic = p.gate.lookup(c.row.Topic)
+	return p.flow.publish(ctx, it)
+}
+
+func (p *pump) item(c *candidate, origin string) *item {
+	return &item{
+		ref: c.row.Ref(), txn: c.txn, committed: c.committed, origin: origin,
+		retries: c.row.RetryCount, hasNextRetry: c.row.NextRetry != "",
+	}
+}
+
+// position is the record's outbox_position: server/file:pos/row.
+func (p *pump) position(end position.End, n int) string {
+	b := make([]byte, 0, len(p.server)+len(end.File)+32)
+	b = append(b, p.server...)
+	b = append(b, '/')
+	b = append(b, end.File...)
+	b = append(b, ':')
+	b = strconv.AppendUint(b, end.Pos, 10)
+	b = append(b, '/')
+	b = strconv.AppendInt(b, int64(n), 10)
+	return string(b)
+}

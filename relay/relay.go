@@ -1,0 +1,167 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/router"
+	"example.com/outbox-relay/sweeper"
+)
+
+// Deps is what a relay works with.
+type Deps struct {
+	// OpenReader connects to the server whose binlog is read. canal.ErrCannotStream tells that it can't be.
+	OpenReader  func(ctx context.Context) (Reader, error)
+	Rows        Rows
+	Sweep       sweeper.Rows
+	Broker      Broker
+	Checkpoints Checkpoints
+	Lock        Lock
+	Router      *router.Router
+	// Upstream is nil when rows are marked on the server whose binlog is read.
+	Upstream Upstream
+	Metrics  *metrics.Source
+}
+
+// Relay relays one source: as its leader while it holds the lock, standing by otherwise.
+type Relay struct {
+	cfg  Config
+	deps Deps
+	log  zerolog.Logger
+
+	mu      sync.Mutex
+	role    Role
+	session *session
+	start   canal.Start
+	lastErr error
+	zone    time.Duration
+	zoneSet bool
+	ticked  time.Time
+}
+
+// New returns a relay. Run starts it.
+func New(cfg Config, deps Deps, log zerolog.Logger) *Relay {
+	r := &Relay{cfg: cfg, deps: deps, log: log.With().Str("component", "relay").Str("source", cfg.Source).Logger(), role: RoleStandby}
+	r.ticked = time.Now()
+	r.observe()
+	return r
+}
+
+// Run works until ctx ends, and returns nil then, after a clean stop. Any other return is an error that a person has to
+// look at: ErrCannotStream in mode stream, a checkpoint of a newer version.
+func (r *Relay) Run(ctx context.Context) error {
+	ctx, stopTicking := context.WithCancel(ctx)
+	defer stopTicking()
+	var housekeeping sync.WaitGroup
+	defer housekeeping.Wait()
+	defer stopTicking()
+	housekeeping.Go(func() { r.housekeep(ctx) })
+	backoff := retry.NewBackoff(500*time.Millisecond, 10*time.Second, nil)
+	for {
+		began := time.Now()
+		err := r.once(ctx)
+		r.note(err)
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case errors.Is(err, canal.ErrCannotStream), errors.Is(err, checkpoint.ErrNewer):
+			return err
+		}
+		r.log.Warn().Err(err).Msg("leadership ends, standing by")
+		if time.Since(began) > time.Minute {
+			backoff.Reset()
+		}
+		if retry.Wait(ctx, backoff.Next()) != nil {
+			return nil
+		}
+	}
+}
+
+// once waits for the lock and leads until the leadership ends.
+func (r *Relay) once(ctx context.Context) error {
+	r.setRole(RoleStandby)
+	held, err := r.acquire(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // the only error is that ctx has ended
+	}
+	leading, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-held.Lost():
+			cancel(ErrLockLost)
+		case <-leading.Done():
+		}
+	})
+	err = r.lead(leading)
+	cause := context.Cause(leading)
+	cancel(nil)
+	watch.Wait()
+	if errors.Is(cause, ErrLockLost) {
+		err = errors.Join(ErrLockLost, err)
+	}
+	release, done := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout) // released while stopping, too
+	defer done()
+	if releaseErr := held.Release(release); releaseErr != nil && !errors.Is(err, ErrLockLost) {
+		r.log.Warn().Err(releaseErr).Msg("lock not released: a standby takes over when it expires")
+	}
+	return err
+}
+
+const releaseTimeout = 5 * time.Second
+
+// acquire waits for the lock, also while its server can't be reached.
+func (r *Relay) acquire(ctx context.Context) (Held, error) {
+	var held Held
+	err := persist(ctx, r.log, "acquire the leader's lock", func(ctx context.Context) (err error) {
+		held, err = r.deps.Lock.Acquire(ctx)
+		return err
+	})
+	return held, err
+}
+
+// housekeepEvery is how often slow facts are read again.
+const housekeepEvery = 5 * time.Second
+
+// housekeep reads the facts that no loop of a session reads: the server's time zone, and that this process lives.
+func (r *Relay) housekeep(ctx context.Context) {
+	for {
+		ask, cancel := context.WithTimeout(ctx, housekeepEvery)
+		offset, err := r.deps.Rows.Offset(ask)
+		cancel()
+		r.mu.Lock()
+		r.ticked = time.Now()
+		if err == nil {
+			r.zone, r.zoneSet = offset, true
+		}
+		r.mu.Unlock()
+		if retry.Wait(ctx, housekeepEvery) != nil {
+			return
+		}
+	}
+}
+
+// delay returns how long after its commit a row with a next_retry_time is due, zero or less when it is due at once. The
+// time is read in the server's time zone; one that can't be read (a zero date) is due.
+func (r *Relay) delay(nextRetry string, committed time.Time) time.Duration {
+	r.mu.Lock()
+	zone, known := r.zone, r.zoneSet
+	r.mu.Unlock()
+	at, err := time.Parse("2006-01-02 15:04:05", nextRetry) // accepts a fraction too
+	if err != nil {
+		return 0
+	}
+	if !known {
+		return time.Second // the sweeper compares in SQL: it is right whatever the zone
+	}
+	return at.Add(-zone).Sub(committed)
+}

@@ -1,0 +1,121 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
+)
+
+// candidate is a row that the stream has read, before anything was decided about it.
+type candidate struct {
+	txn       *Txn
+	row       outbox.Row
+	committed time.Time
+	end       position.End
+	number    int // of the row in its transaction, from 1
+}
+
+// replay is the replay window: from the loaded checkpoint to the binlog's end as it was at the start. What lies in it
+// may have been sent before the crash, so the table is asked (by primary key, many rows at once) and the tail of the
+// Kafka partitions. Outside it nothing is asked. One goroutine uses it.
+//
+// A row that the table does not show is sent: with semi-synchronous replication the event arrives before the row can be
+// read, and a duplicate is allowed where a loss is not.
+type replay struct {
+	until  position.Position
+	rows   Rows
+	inTail map[string]struct{} // msg_ids at the end of the partitions
+	log    zerolog.Logger
+
+	over    bool
+	pending []candidate
+	bytes   int
+}
+
+const (
+	gatherRows  = 1000
+	gatherBytes = 8 << 20
+	gatherTime  = 20 * time.Millisecond
+)
+
+// replayVerdict is what is known of a row of the window.
+type replayVerdict uint8
+
+const (
+	replayUnknown  replayVerdict = iota // send it
+	replaySettled                       // sent, consumed, dead or discarded
+	replaySweepers                      // failed, or deferred: the table says when
+	replayInKafka                       // in Kafka, but not marked yet
+)
+
+// waiting reports whether rows wait to be looked up.
+func (r *replay) waiting() bool { return len(r.pending) > 0 }
+
+// add lets a row wait for its look-up, and reports whether it is time for that.
+func (r *replay) add(c candidate) (full bool) {
+	r.pending = append(r.pending, c)
+	r.bytes += len(c.row.Content)
+	return len(r.pending) >= gatherRows || r.bytes >= gatherBytes
+}
+
+// endsAt reports whether the window ends at or before a transaction's end.
+func (r *replay) endsAt(end position.End) bool {
+	if r.over {
+		return false
+	}
+	order, err := position.Compare(end.File, end.Pos, r.until.File, r.until.Pos)
+	// Files that can't be compared come from another server than the window's end: nothing of the window follows.
+	return err != nil || order >= 0
+}
+
+func (r *replay) finish(end position.End) {
+	r.over = true
+	r.inTail = nil
+	r.log.Info().Stringer("position", end).Msg("replay window passed")
+}
+
+// look asks the table about the rows that wait and returns them with what is known of each. A database that can't be
+// read is waited for: without its answer everything would be sent again.
+func (r *replay) look(ctx context.Context) ([]candidate, []replayVerdict, error) {
+	candidates := r.pending
+	r.pending, r.bytes = nil, 0
+	if len(candidates) == 0 {
+		return nil, nil, nil
+	}
+	refs := make([]outbox.Ref, len(candidates))
+	for i := range candidates {
+		refs[i] = candidates[i].row.Ref()
+	}
+	var found map[outbox.Ref]store.Found
+	err := persist(ctx, r.log, "look up replayed rows", func(ctx context.Context) (err error) {
+		found, err = r.rows.Lookup(ctx, refs)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	verdicts := make([]replayVerdict, len(candidates))
+	for i, ref := range refs {
+		row, ok := found[ref]
+		verdicts[i] = r.judge(ref, row, ok)
+	}
+	return candidates, verdicts, nil
+}
+
+func (r *replay) judge(ref outbox.Ref, row store.Found, ok bool) replayVerdict {
+	switch {
+	case ok && row.Status == outbox.Failed, ok && row.Status == outbox.Pending && row.HasNextRetry:
+		return replaySweepers
+	case ok && row.Status != outbox.Pending:
+		return replaySettled
+	}
+	if _, published := r.inTail[ref.MsgID]; published {
+		return replayInKafka
+	}
+	return replayUnknown
+}

@@ -1,0 +1,210 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/sweeper"
+)
+
+// session is one run of the pipeline, with one producer and one binlog connection. It ends when it is told to, or when
+// something happens after which only a new start from the safe position is right. The leader's term goes on meanwhile.
+type session struct {
+	cfg Config
+
+	reader  Reader // nil when only the table is swept
+	pump    *pump  // likewise
+	saver   *saver // likewise
+	tracker *Tracker
+	gate    *Gate
+	flow    *flow
+	marker  *marker
+	out     *publisher
+	sweeper *sweeper.Sweeper
+
+	failed chan error // size 1: the first failure ends the session, later ones are its consequences
+}
+
+// run works until ctx ends or the session fails, then brings everything that is on its way to its end. It returns why the
+// session ended: nil when ctx did.
+func (s *session) run(ctx context.Context) error {
+	work, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	// The marker goes on after work has ended: what was acked meanwhile is still marked.
+	marking, abandonMarks := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandonMarks()
+	var marker, pump, loops sync.WaitGroup
+	marker.Go(func() { s.ended("mark", s.marker.run(marking)) })
+	loops.Go(func() { s.sweeper.Run(work) })
+	if s.saver != nil {
+		loops.Go(func() { s.ended("save", s.saver.run(work, s.cfg.SaveInterval)) })
+		pump.Go(func() { s.ended("stream", s.pump.run(work)) })
+	}
+	select {
+	case <-ctx.Done():
+	case err := <-s.failed:
+		stop(err)
+	}
+	stop(nil)
+	pump.Wait()
+	err := s.drain(ctx, loops.Wait, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
+	if ctx.Err() != nil {
+		return err
+	}
+	return errors.Join(context.Cause(work), err)
+}
+
+// fail ends the session because of err. It may be called from anywhere and more than once.
+func (s *session) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+	}
+}
+
+// ended ends the session when one of its loops has failed.
+func (s *session) ended(what string, err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		s.fail(fmt.Errorf("%s: %w", what, err))
+	}
+}
+
+// lostDrain bounds the stop of a session that has lost its lock: another one may be at work already.
+const lostDrain = 2 * time.Second
+
+// drain brings what is on its way to its end, in the order of the flow: what Kafka was given is waited for, what it acked
+// is marked, what is marked is saved. Whatever does not get so far in time is unsettled and is read again.
+func (s *session) drain(ctx context.Context, waitLoops, finishMarks, abandonMarks func()) error {
+	limit := s.cfg.DrainTimeout
+	if errors.Is(context.Cause(ctx), ErrLockLost) {
+		limit = lostDrain
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // stopping must not cut this short
+	defer cancel()
+	err := s.flow.producer.Close(ctx)
+	close(s.out.gone)
+	waitLoops()
+	s.flow.probes.Wait()
+	keep := context.AfterFunc(ctx, abandonMarks)
+	finishMarks()
+	keep()
+	if s.saver != nil {
+		err = errors.Join(err, s.reader.Close(), s.saver.save(ctx))
+	}
+	return err
+}
+
+// assemble connects the parts that every session has.
+func (l *leadership) assemble(log zerolog.Logger) (*session, error) {
+	r := l.relay
+	s := &session{cfg: r.cfg, failed: make(chan error, 1)}
+	f := &flow{
+		rows: r.deps.Rows, size: messageSize, fail: s.fail, pause: unreachablePause,
+		prober:   newProber(r.deps.Broker, r.cfg.CreateTopics, log),
+		inFlight: newWindow(r.cfg.InFlight, r.cfg.InFlightBytes),
+		unmarked: newWindow(r.cfg.InFlight+r.cfg.Unmarked, 1),
+		offsets:  newOffsets(l.offsets),
+		metrics:  r.deps.Metrics, log: log,
+	}
+	s.flow = f
+	s.gate = NewGate(f, max(1, r.cfg.InFlight/4), log)
+	f.gate = s.gate
+	s.marker = newMarker(r.deps.Rows, markerConfig{
+		batch: r.cfg.MarkBatch, delay: r.cfg.MarkDelay, policy: r.cfg.Retry,
+		observe: func(d time.Duration) { r.deps.Metrics.Mark.Observe(d.Seconds()) },
+	}, f.settled, log)
+	f.marker = s.marker
+	producer, err := r.deps.Broker.NewProducer(f.result)
+	if err != nil {
+		return nil, err
+	}
+	f.producer = producer
+	s.out = &publisher{flow: f, gone: make(chan struct{})}
+	return s, nil
+}
+
+// unreachablePause is how long a topic that can't be reached, while others can, is left alone.
+const unreachablePause = 2 * time.Second
+
+// messageSize is what an item takes of the in-flight window, in bytes.
+func messageSize(it *item) int64 {
+	n := len(it.rec.Key) + len(it.rec.Value)
+	for _, h := range it.rec.Headers {
+		n += len(h.Key) + len(h.Value)
+	}
+	return int64(n)
+}
+
+// stream prepares a session that reads the binlog.
+func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error) {
+	r := l.relay
+	start, err := l.resolve(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	s, err := l.assemble(l.log)
+	if err != nil {
+		return nil, err
+	}
+	// The topics are read after the start was chosen: what is committed in between is in both, and so deferred.
+	if err := l.rebuild(ctx, s.gate, !start.Usable); err != nil {
+		return nil, errors.Join(err, s.flow.producer.Close(ctx))
+	}
+	s.reader = reader
+	s.tracker = NewTracker(start.Position)
+	window, err := l.window(ctx, reader, start)
+	if err != nil {
+		return nil, errors.Join(err, s.flow.producer.Close(ctx))
+	}
+	cursor, err := canal.NewCursor(start.Position)
+	if err != nil {
+		return nil, errors.Join(err, s.flow.producer.Close(ctx))
+	}
+	s.saver = &saver{
+		source: r.cfg.Source, by: r.cfg.By, epoch: l.epoch, store: r.deps.Checkpoints, tracker: s.tracker, cursor: cursor,
+		offsets: func() map[string]map[int32]int64 { return s.flow.offsets.snapshot(s.marker) },
+		metrics: r.deps.Metrics, log: l.log, dirty: true, note: l.note(start),
+	}
+	s.sweeper = l.sweeper(s, &watermark{reader: reader, tracker: s.tracker, upstream: r.deps.Upstream})
+	s.pump = &pump{
+		source: r.cfg.Source, server: start.Position.Server, reader: reader, router: r.deps.Router, tracker: s.tracker,
+		gate: s.gate, flow: s.flow, replay: window, kick: s.sweeper.Kick, wakeIn: s.sweeper.WakeIn, delay: r.delay,
+		metrics: r.deps.Metrics, log: l.log,
+	}
+	if err := reader.Stream(ctx, start.Position); err != nil {
+		return nil, errors.Join(err, s.flow.producer.Close(ctx))
+	}
+	return s, nil
+}
+
+// sweepOnly prepares a session that reads nothing but the table.
+func (l *leadership) sweepOnly(ctx context.Context) (*session, error) {
+	s, err := l.assemble(l.log)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.rebuild(ctx, s.gate, false); err != nil {
+		return nil, errors.Join(err, s.flow.producer.Close(ctx))
+	}
+	s.sweeper = l.sweeper(s, noStream{})
+	return s, nil
+}
+
+func (l *leadership) sweeper(s *session, stream sweeper.Stream) *sweeper.Sweeper {
+	d := l.relay.deps
+	cfg := l.relay.cfg.Sweep
+	if s.saver == nil {
+		cfg.Interval = min(cfg.Interval, pollInterval)
+		cfg.Grace = 0
+	}
+	return sweeper.New(cfg, d.Sweep, s.gate, stream, d.Router, s.out, d.Metrics, l.log)
+}
+
+// pollInterval is how often the table is read when there is no stream.
+const pollInterval = time.Second

@@ -1,0 +1,203 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/outbox-relay/canal"
+)
+
+// Role is what the process does for the source.
+type Role string
+
+// The roles.
+const (
+	RoleStandby  Role = "standby"  // another relay leads
+	RoleStarting Role = "starting" // it has the lock and reads where to start
+	RoleStream   Role = "leader"   // it streams and sweeps
+	RoleSweep    Role = "sweeping" // it leads, and sweeps alone
+)
+
+// Status is the relay's state on one screen.
+type Status struct {
+	Source   string `json:"source"`
+	Role     Role   `json:"role"`
+	Recovery string `json:"recovery,omitempty"` // how the stream started
+	Detail   string `json:"detail,omitempty"`
+
+	Connected    bool      `json:"connected"`
+	Read         string    `json:"read,omitempty"` // binlog place read up to
+	Safe         string    `json:"safe,omitempty"` // binlog place settled up to
+	GTID         string    `json:"gtid,omitempty"`
+	LagSeconds   float64   `json:"lag_seconds"`
+	Saved        time.Time `json:"checkpoint_saved,omitzero"`
+	Transactions int       `json:"open_transactions"`
+
+	InFlight      int   `json:"in_flight_messages"`
+	InFlightBytes int64 `json:"in_flight_bytes"`
+	Unmarked      int   `json:"unmarked_messages"`
+
+	Topics    []TopicStatus `json:"closed_topics,omitempty"`
+	LastSweep time.Time     `json:"last_sweep,omitzero"`
+	Errors    []string      `json:"errors,omitempty"`
+}
+
+// TopicStatus is a topic that is not open.
+type TopicStatus struct {
+	Name   string `json:"name"`
+	State  string `json:"state"`
+	Reason string `json:"reason,omitempty"`
+	Held   int    `json:"held,omitempty"`
+}
+
+// Check is one line of readiness.
+type Check struct {
+	Name   string
+	Err    error // nil: fine
+	Detail string
+	// Degraded tells that the relay still does its work although Err is set.
+	Degraded bool
+}
+
+// Name returns the source's name.
+func (r *Relay) Name() string { return r.cfg.Source }
+
+// Live returns an error when the relay's own loops do not turn any more, whatever its dependencies do.
+func (r *Relay) Live() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if since := time.Since(r.ticked); since > time.Minute {
+		return fmt.Errorf("the loops of source %s have not turned for %s", r.cfg.Source, since.Round(time.Second))
+	}
+	return nil
+}
+
+// Status returns a picture of now.
+func (r *Relay) Status() Status {
+	r.mu.Lock()
+	st := Status{Source: r.cfg.Source, Role: r.role, Recovery: r.start.Recovery, Detail: r.start.Detail}
+	s, lastErr := r.session, r.lastErr
+	r.mu.Unlock()
+	if lastErr != nil {
+		st.Errors = append(st.Errors, lastErr.Error())
+	}
+	if s == nil {
+		return st
+	}
+	st.InFlight, st.InFlightBytes = s.flow.inFlight.used()
+	st.Unmarked = s.marker.depth()
+	st.LastSweep = s.sweeper.LastPass()
+	st.Topics = s.gate.status()
+	if err := s.marker.err(); err != nil {
+		st.Errors = append(st.Errors, "mark: "+err.Error())
+	}
+	s.streamStatus(&st)
+	return st
+}
+
+func (s *session) streamStatus(st *Status) {
+	if s.saver == nil {
+		return
+	}
+	state := s.reader.State()
+	st.Connected = state.Connected
+	st.Read = state.Read.String()
+	st.LagSeconds = state.Behind.Seconds()
+	pos, saved, err := s.saver.state()
+	st.Safe, st.GTID, st.Saved = pos.String(), pos.GTID, saved
+	st.Transactions = s.tracker.Open()
+	if err != nil {
+		st.Errors = append(st.Errors, "checkpoint: "+err.Error())
+	}
+	if state.LastError != "" {
+		st.Errors = append(st.Errors, "binlog: "+state.LastError)
+	}
+}
+
+// status returns the topics that are not open.
+func (g *Gate) status() []TopicStatus {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var list []TopicStatus
+	for _, t := range g.topics {
+		if t.state != open && t.state != fresh {
+			list = append(list, TopicStatus{Name: t.name, State: t.state.String(), Reason: t.reason, Held: len(t.held)})
+		}
+	}
+	return list
+}
+
+// Ready returns what is needed for the relay to do its work, a line each.
+func (r *Relay) Ready() []Check {
+	r.mu.Lock()
+	role, s, lastErr := r.role, r.session, r.lastErr
+	r.mu.Unlock()
+	checks := []Check{{Name: "role", Detail: string(role)}}
+	switch {
+	case role == RoleStarting && s == nil:
+		checks[0].Err = errors.Join(errors.New("starting"), lastErr)
+		return checks
+	case s == nil:
+		return checks
+	}
+	checks = append(checks, Check{Name: "mark", Err: s.marker.err(), Degraded: true})
+	if s.saver == nil {
+		return checks
+	}
+	return append(checks, s.streamChecks()...)
+}
+
+// quietTooLong is when a connection that says nothing, not even a heartbeat, counts as not ready.
+const quietTooLong = 30 * time.Second
+
+func (s *session) streamChecks() []Check {
+	state := s.reader.State()
+	binlog := Check{Name: "binlog", Detail: state.Read.String()}
+	switch {
+	case !state.Connected:
+		binlog.Err = errors.New("not connected: " + state.LastError)
+	case time.Since(state.LastEvent) > quietTooLong:
+		binlog.Err = fmt.Errorf("nothing was read for %s", time.Since(state.LastEvent).Round(time.Second))
+	}
+	pos, _, err := s.saver.state()
+	return []Check{binlog, {Name: "checkpoint", Detail: pos.String(), Err: err, Degraded: true}}
+}
+
+func (r *Relay) setRole(role Role) {
+	r.mu.Lock()
+	r.role = role
+	r.mu.Unlock()
+	r.deps.Metrics.Leader.SetBool(role != RoleStandby)
+}
+
+func (r *Relay) begin(s *session) {
+	role := RoleStream
+	if s.saver == nil {
+		role = RoleSweep
+	}
+	r.mu.Lock()
+	r.session = s
+	r.lastErr = nil
+	r.mu.Unlock()
+	r.setRole(role)
+}
+
+func (r *Relay) end(*session) {
+	r.mu.Lock()
+	r.session = nil
+	r.role = RoleStarting
+	r.mu.Unlock()
+}
+
+func (r *Relay) recovered(start canal.Start) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.start = start
+}
+
+func (r *Relay) note(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lastErr = err
+}

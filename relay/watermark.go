@@ -1,0 +1,56 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"example.com/outbox-relay/sweeper"
+)
+
+// watermark is how the sweeper learns that the stream has passed what the table shows (sweeper.Stream).
+type watermark struct {
+	reader   Reader
+	tracker  *Tracker
+	upstream Upstream
+}
+
+// Upstream relates the server where rows are marked to the one whose binlog is read, when they are not the same.
+type Upstream interface {
+	// Applied returns nil once the replica has applied everything that the primary had committed at the call.
+	Applied(ctx context.Context) error
+}
+
+// passedTimeout is how long a sweep waits for the stream. A stream that lags longer is no reason to send.
+const passedTimeout = 10 * time.Second
+
+// Passed reads the server's binlog end, after the caller has read the table, and waits until everything up to there is
+// settled. That is sound because a transaction is in the binlog before its rows can be read.
+func (w *watermark) Passed(ctx context.Context) error {
+	wait, cancel := context.WithTimeout(ctx, passedTimeout)
+	defer cancel()
+	err := w.passed(wait)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return sweeper.ErrBehind
+	}
+	return err
+}
+
+func (w *watermark) passed(ctx context.Context) error {
+	if w.upstream != nil {
+		if err := w.upstream.Applied(ctx); err != nil {
+			return err
+		}
+	}
+	end, err := w.reader.End(ctx)
+	if err != nil {
+		return err
+	}
+	return w.tracker.WaitSettled(ctx, end.File, end.Pos)
+}
+
+// noStream is the watermark where no binlog is read: the table is all there is.
+type noStream struct{}
+
+// Passed returns at once.
+func (noStream) Passed(context.Context) error { return nil }

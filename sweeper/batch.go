@@ -1,0 +1,207 @@
+package sweeper
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/router"
+	"example.com/outbox-relay/store"
+)
+
+// batch is claimed rows of one topic and what came of them. Only the results of publishing come from another goroutine.
+type batch struct {
+	ready   []prepared // not sent yet, in the order to send them
+	sent    []outbox.Ref
+	failed  []store.Failure
+	dead    []store.Failure
+	release []outbox.Ref
+}
+
+// prepared is a row with its record.
+type prepared struct {
+	row outbox.Row
+	rec *router.Record
+}
+
+// prepare routes the rows; those that can never be sent are dead.
+func (s *Sweeper) prepare(rows []outbox.Row) *batch {
+	b := &batch{ready: make([]prepared, 0, len(rows))}
+	for i := range rows {
+		rec, err := s.router.Route(&rows[i], positionHeader)
+		if err == nil {
+			b.ready = append(b.ready, prepared{row: rows[i], rec: rec})
+			continue
+		}
+		reason := "unroutable"
+		if refusal, ok := errors.AsType[*router.Refusal](err); ok {
+			reason = string(refusal.Reason)
+		}
+		s.noteDead(b, &rows[i], reason, err)
+	}
+	return b
+}
+
+// positionHeader is the outbox_position of a record that the sweeper sends.
+const positionHeader = "sweep"
+
+// take removes the first row that is ready.
+func (b *batch) take() prepared {
+	p := b.ready[0]
+	b.ready = b.ready[1:]
+	return p
+}
+
+// releaseRest gives back what was not sent: it stays due.
+func (b *batch) releaseRest() {
+	for i := range b.ready {
+		b.release = append(b.release, b.ready[i].row.Ref())
+	}
+	b.ready = nil
+}
+
+// lone sends the first row by itself and reports whether it was acked. When not, the topic is closed.
+func (s *Sweeper) lone(ctx context.Context, topic string, b *batch) bool {
+	p := b.take()
+	err := s.out.Try(ctx, p.rec)
+	if err == nil {
+		s.noteSent(b, &p)
+		return true
+	}
+	wait := s.note(b, &p, err)
+	s.gate.Close(topic, err.Error(), wait)
+	return false
+}
+
+// publish hands all rows to the producer in order and waits for their results, also when ctx ends meanwhile: a record
+// that was handed over may be written, and its row should say so. Rows whose result never comes (the producer was
+// given up) stay claimed until the lease ends.
+func (s *Sweeper) publish(ctx context.Context, topic string, b *batch) {
+	rows := b.ready
+	b.ready = nil
+	results := make(chan result, len(rows)) // of full size: done must not block
+	handed := 0
+	for i := range rows {
+		err := s.out.Publish(ctx, rows[i].rec, func(err error) { results <- result{row: i, err: err} })
+		if err != nil {
+			break
+		}
+		handed++
+	}
+	s.collect(topic, b, rows[:handed], results)
+	b.ready = rows[handed:]
+	b.releaseRest()
+}
+
+// result is how one row of a batch went.
+type result struct {
+	row int
+	err error
+}
+
+func (s *Sweeper) collect(topic string, b *batch, rows []prepared, results <-chan result) {
+	for range rows {
+		select {
+		case r := <-results:
+			if r.err == nil {
+				s.noteSent(b, &rows[r.row])
+			} else {
+				s.notePipelined(topic, b, &rows[r.row], r.err)
+			}
+		case <-s.out.Gone():
+			return
+		}
+	}
+}
+
+// notePipelined takes the failure of a row that was sent together with others: only the first failure of a batch is the
+// row's own, the others share its fate and spend nothing.
+func (s *Sweeper) notePipelined(topic string, b *batch, p *prepared, err error) {
+	class, _ := s.out.Classify(err)
+	if class == retry.Refused && len(b.failed) > 0 {
+		b.release = append(b.release, p.row.Ref())
+		return
+	}
+	wait := s.note(b, p, err)
+	if class == retry.Refused {
+		s.gate.Close(topic, err.Error(), wait)
+	}
+}
+
+// note puts a row that was not acked where it belongs and returns how long to leave its topic alone.
+func (s *Sweeper) note(b *batch, p *prepared, err error) time.Duration {
+	class, reason := s.out.Classify(err)
+	topic := s.metrics.Topic(p.rec.Topic)
+	delay := s.cfg.Retry.Delay(p.row.RetryCount+1, rand.Float64)
+	switch class {
+	case retry.Never:
+		s.noteDead(b, &p.row, reason, err)
+		return 0
+	case retry.Refused:
+		s.metrics.Failed.WithLabelValues(topic, reason).Inc()
+		b.failed = append(b.failed, store.Failure{
+			Ref: p.row.Ref(), Delay: delay, Error: err.Error(), MaxRetries: s.cfg.Retry.MaxRetries,
+		})
+		return 0 // the row's own next_retry_time says when
+	case retry.Unreachable:
+		b.release = append(b.release, p.row.Ref())
+	}
+	return unreachablePause
+}
+
+// unreachablePause is how long a topic whose brokers do not answer is left alone. It spends no retry.
+const unreachablePause = 2 * time.Second
+
+func (s *Sweeper) noteDead(b *batch, row *outbox.Row, reason string, err error) {
+	s.metrics.Dead.WithLabelValues(s.metrics.Topic(row.Topic), reason).Inc()
+	s.log.Error().Str("message_id", row.MsgID).Str("table", row.Table.String()).Str("reason", reason).Msg("dead letter")
+	b.dead = append(b.dead, store.Failure{Ref: row.Ref(), Error: err.Error()})
+}
+
+func (s *Sweeper) noteSent(b *batch, p *prepared) {
+	s.metrics.Published.WithLabelValues(s.metrics.Topic(p.rec.Topic), metrics.OriginSweep).Inc()
+	b.sent = append(b.sent, p.row.Ref())
+}
+
+// writeTimeout bounds writing the outcome of a batch. What is not written is claimed again when the lease ends, which
+// repeats messages but loses none.
+const writeTimeout = 20 * time.Second
+
+// write brings the outcomes into the table, also while stopping.
+func (s *Sweeper) write(ctx context.Context, b *batch) (Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	var errs []error
+	if len(b.sent) > 0 {
+		_, err := s.rows.MarkSent(ctx, b.sent)
+		errs = append(errs, err)
+	}
+	dead := len(b.dead)
+	if dead > 0 {
+		errs = append(errs, s.rows.MarkDead(ctx, b.dead))
+	}
+	if len(b.failed) > 0 {
+		spent, err := s.rows.MarkFailed(ctx, b.failed)
+		errs = append(errs, err)
+		dead += len(spent)
+	}
+	if len(b.release) > 0 {
+		errs = append(errs, s.rows.Release(ctx, b.release))
+	}
+	r := Result{Sent: len(b.sent), Failed: len(b.failed), Dead: dead}
+	s.count("sent", len(b.sent))
+	s.count("failed", len(b.failed))
+	s.count("dead", dead)
+	s.count("released", len(b.release))
+	return r, errors.Join(errs...)
+}
+
+func (s *Sweeper) count(result string, n int) {
+	if n > 0 {
+		s.metrics.SweepRows.WithLabelValues(result).Add(float64(n))
+	}
+}

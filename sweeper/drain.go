@@ -1,0 +1,154 @@
+package sweeper
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
+)
+
+const (
+	// backlogLimit is how many rows of a topic are listed at once: listing sorts, so few long lists are cheaper than
+	// many short ones, and a reference is small.
+	backlogLimit = 50_000
+	// appearsWithin is how often a topic that did not exist is looked for.
+	appearsWithin = time.Second
+)
+
+// probe tries a closed topic with its oldest row, when that is due or the topic has just come into being. An ack begins
+// the drain.
+func (s *Sweeper) probe(ctx context.Context, topic string) (Result, error) {
+	row, due, err := s.oldest(ctx, topic)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case row == nil:
+		// Nothing of the topic waits in the table: let the stream find out for itself.
+		s.gate.Drain(topic, false)
+		return Result{More: true}, nil
+	case !due && !s.appeared(ctx, row):
+		s.gate.ProbeLater(topic, appearsWithin)
+		return Result{}, nil
+	}
+	if err := s.stream.Passed(ctx); err != nil {
+		return Result{}, err
+	}
+	return s.probeWith(ctx, topic, row.Ref())
+}
+
+// oldest returns the row that stands first in a closed topic, nil when there is none, and whether it is due.
+func (s *Sweeper) oldest(ctx context.Context, topic string) (row *outbox.Row, due bool, err error) {
+	for _, early := range []bool{false, true} {
+		rows, err := s.rows.Candidates(ctx, store.Query{Only: topic, OldestOnly: true, Early: early, Limit: 1})
+		if err != nil {
+			return nil, false, err
+		}
+		if len(rows) > 0 {
+			oldest := slices.MinFunc(rows, func(a, b outbox.Row) int { return cmp.Compare(a.ID, b.ID) })
+			return &oldest, !early, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// appeared reports whether the topic that the row goes to did not exist when it was last tried, and does now.
+func (s *Sweeper) appeared(ctx context.Context, row *outbox.Row) bool {
+	rec, err := s.router.Route(row, positionHeader)
+	return err == nil && s.out.Appeared(ctx, rec.Topic)
+}
+
+func (s *Sweeper) probeWith(ctx context.Context, topic string, ref outbox.Ref) (Result, error) {
+	rows, err := s.rows.ClaimEarly(ctx, []outbox.Ref{ref}, s.cfg.Lease)
+	if err != nil || len(rows) == 0 {
+		s.gate.ProbeLater(topic, appearsWithin) // somebody else has the row for the moment
+		return Result{}, err
+	}
+	b := s.prepare(rows)
+	acked := len(b.ready) > 0 && s.lone(ctx, topic, b)
+	r, err := s.write(ctx, b)
+	if acked && err == nil {
+		s.gate.Drain(topic, true)
+	}
+	r.More = err == nil && (acked || r.Dead > 0)
+	return r, err
+}
+
+// drain sends what waits of a topic that takes messages again, by id, and hands the topic back once nothing is left.
+func (s *Sweeper) drain(ctx context.Context, topic string) (Result, error) {
+	refs, err := s.backlog(ctx, topic)
+	if err != nil {
+		return Result{}, err
+	}
+	if len(refs) == 0 {
+		return s.handBack(ctx, topic)
+	}
+	if err := s.stream.Passed(ctx); err != nil {
+		return Result{}, err
+	}
+	r, clean, err := s.sendAll(ctx, topic, refs)
+	r.More = clean && err == nil
+	return r, err
+}
+
+// backlog lists what waits of a topic: its failed rows, due or not, because they go first, and the deferred ones. Rows
+// that nobody has deferred are still the stream's.
+func (s *Sweeper) backlog(ctx context.Context, topic string) ([]outbox.Ref, error) {
+	return s.rows.Backlog(ctx, store.Query{Only: topic, Early: true, Deferred: true, Limit: backlogLimit})
+}
+
+// handBack sends what was deferred while the rest was being sent, with the stream holding what comes after it, and opens
+// the topic. Passed is not asked here: it would wait for what the stream holds.
+func (s *Sweeper) handBack(ctx context.Context, topic string) (Result, error) {
+	if !s.gate.Hold(ctx, topic) {
+		return Result{}, nil
+	}
+	var total Result
+	for {
+		refs, err := s.backlog(ctx, topic)
+		if err == nil && len(refs) == 0 {
+			total.More = !s.gate.HandBack(ctx, topic)
+			return total, nil
+		}
+		clean := false
+		if err == nil {
+			var r Result
+			r, clean, err = s.sendAll(ctx, topic, refs)
+			total.add(r)
+		}
+		if !clean || err != nil {
+			s.gate.Unhold(topic)
+			return total, err
+		}
+	}
+}
+
+// sendAll claims and sends the rows, a batch after the other. It stops, and clean is false, as soon as one of them was
+// not acked or could not be claimed: those behind it have to wait.
+func (s *Sweeper) sendAll(ctx context.Context, topic string, refs []outbox.Ref) (total Result, clean bool, err error) {
+	for chunk := range slices.Chunk(refs, s.cfg.Batch) {
+		if ctx.Err() != nil {
+			return total, false, ctx.Err()
+		}
+		rows, err := s.rows.ClaimEarly(ctx, chunk, s.cfg.Lease)
+		if err != nil {
+			return total, false, err
+		}
+		if len(rows) == 0 {
+			return total, false, nil
+		}
+		for _, group := range byTopic(rows) {
+			b := s.prepare(group)
+			s.publish(ctx, topic, b)
+			held := len(b.failed) + len(b.release)
+			r, err := s.write(ctx, b)
+			total.add(r)
+			if err != nil || held > 0 {
+				return total, false, err
+			}
+		}
+	}
+	return total, true, nil
+}

@@ -1,0 +1,131 @@
+package sweeper
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
+)
+
+// Result counts what came of the rows of one pass.
+type Result struct {
+	Sent   int
+	Failed int // refused for now
+	Dead   int
+	// More tells that there is more to do at once.
+	More bool
+}
+
+func (r *Result) add(o Result) {
+	r.Sent += o.Sent
+	r.Failed += o.Failed
+	r.Dead += o.Dead
+	r.More = r.More || o.More
+}
+
+// Pass does everything that is due now, or as much of it as keeps one topic from holding up the others for long.
+func (s *Sweeper) Pass(ctx context.Context) (Result, error) {
+	start := time.Now()
+	defer func() { s.metrics.Sweep.Observe(time.Since(start).Seconds()) }()
+	var total Result
+	probe, drain, _ := s.gate.Work(start)
+	for _, topic := range probe {
+		r, err := s.probe(ctx, topic)
+		total.add(r)
+		if err != nil {
+			return total, err
+		}
+	}
+	for _, topic := range drain {
+		r, err := s.drain(ctx, topic)
+		total.add(r)
+		if err != nil {
+			return total, err
+		}
+	}
+	r, err := s.general(ctx)
+	total.add(r)
+	return total, err
+}
+
+// general sends due rows of topics that are not closed. They never were in the binlog, or were revived by hand, so there
+// is no commit order to keep: they go by id.
+func (s *Sweeper) general(ctx context.Context) (Result, error) {
+	candidates, err := s.rows.Candidates(ctx, store.Query{Limit: s.cfg.Batch, Grace: s.cfg.Grace, Except: s.gate.Closed()})
+	if err != nil || len(candidates) == 0 {
+		return Result{}, err
+	}
+	if err := s.stream.Passed(ctx); err != nil {
+		return Result{}, err
+	}
+	rows, err := s.rows.Claim(ctx, refs(candidates), s.cfg.Lease)
+	if err != nil {
+		return Result{}, err
+	}
+	var total Result
+	for _, group := range byTopic(rows) {
+		r, err := s.topic(ctx, group)
+		total.add(r)
+		if err != nil {
+			return total, err
+		}
+	}
+	total.More = len(candidates) == s.cfg.Batch && total.Sent > 0
+	return total, nil
+}
+
+func refs(rows []outbox.Row) []outbox.Ref {
+	refs := make([]outbox.Ref, len(rows))
+	for i := range rows {
+		refs[i] = rows[i].Ref()
+	}
+	return refs
+}
+
+// byTopic groups claimed rows by topic, each group by id.
+func byTopic(rows []outbox.Row) [][]outbox.Row {
+	slices.SortFunc(rows, func(a, b outbox.Row) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.ID, b.ID))
+	})
+	var groups [][]outbox.Row
+	for start := 0; start < len(rows); {
+		end := start + 1
+		for end < len(rows) && rows[end].Topic == rows[start].Topic {
+			end++
+		}
+		groups = append(groups, rows[start:end])
+		start = end
+	}
+	return groups
+}
+
+// topic sends claimed rows of one topic that is open, or that nobody has tried yet.
+func (s *Sweeper) topic(ctx context.Context, rows []outbox.Row) (Result, error) {
+	b := s.prepare(rows)
+	topic := rows[0].Topic
+	if len(b.ready) > 0 {
+		switch probe, open := s.gate.BeginProbe(topic); {
+		case probe:
+			s.first(ctx, topic, b)
+		case open:
+			s.publish(ctx, topic, b)
+		default:
+			b.releaseRest() // the stream has just closed it, or is probing it
+		}
+	}
+	return s.write(ctx, b)
+}
+
+// first sends the first of the rows alone, because nobody knows yet whether the topic takes messages, and the others
+// when it does.
+func (s *Sweeper) first(ctx context.Context, topic string, b *batch) {
+	if !s.lone(ctx, topic, b) {
+		b.releaseRest()
+		return
+	}
+	s.gate.ProbeAcked(ctx, topic)
+	s.publish(ctx, topic, b)
+}

@@ -1,0 +1,64 @@
+package sweeper
+
+import (
+	"context"
+	"time"
+
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/router"
+	"example.com/outbox-relay/store"
+)
+
+// Rows is what the sweeper does to the local message tables; store.Store is the real one.
+type Rows interface {
+	Candidates(ctx context.Context, q store.Query) ([]outbox.Row, error)
+	Backlog(ctx context.Context, q store.Query) ([]outbox.Ref, error)
+	Claim(ctx context.Context, refs []outbox.Ref, lease time.Duration) ([]outbox.Row, error)
+	ClaimEarly(ctx context.Context, refs []outbox.Ref, lease time.Duration) ([]outbox.Row, error)
+	Release(ctx context.Context, refs []outbox.Ref) error
+	MarkSent(ctx context.Context, refs []outbox.Ref) (int64, error)
+	MarkFailed(ctx context.Context, failures []store.Failure) ([]outbox.Ref, error)
+	MarkDead(ctx context.Context, failures []store.Failure) error
+	NextDue(ctx context.Context) (time.Duration, bool, error)
+}
+
+// Gate knows which topics are open; relay.Gate is the real one.
+type Gate interface {
+	Closed() []string
+	Work(now time.Time) (probe, drain []string, wait time.Duration)
+	BeginProbe(topic string) (probe, open bool)
+	ProbeAcked(ctx context.Context, topic string)
+	Close(topic, reason string, wait time.Duration)
+	ProbeLater(topic string, wait time.Duration)
+	Drain(topic string, acked bool)
+	Hold(ctx context.Context, topic string) bool
+	Unhold(topic string)
+	HandBack(ctx context.Context, topic string) bool
+}
+
+// Stream tells how far the binlog has been dealt with.
+type Stream interface {
+	// Passed returns nil once everything that a read of the table could see before the call is settled by the stream, as
+	// far as the stream can see it at all. ErrBehind when that takes too long.
+	Passed(ctx context.Context) error
+}
+
+// Router makes the record of a row, or a *router.Refusal.
+type Router interface {
+	Route(row *outbox.Row, position string) (*router.Record, error)
+}
+
+// Publisher sends records.
+type Publisher interface {
+	// Publish hands a record over and calls done once, from another goroutine, with nil after the ack. done must not block.
+	Publish(ctx context.Context, rec *router.Record, done func(error)) error
+	// Gone is closed once no result will come any more.
+	Gone() <-chan struct{}
+	// Try sends one record alone and waits for its ack, not for long.
+	Try(ctx context.Context, rec *router.Record) error
+	// Appeared reports whether a topic that did not exist when it was last tried exists now.
+	Appeared(ctx context.Context, topic string) bool
+	// Classify says what a failure means, and the metric label of its reason.
+	Classify(err error) (retry.Class, string)
+}
