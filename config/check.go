@@ -28,14 +28,28 @@ func check(c *Config, d *decoder) {
 
 type checker struct{ d *decoder }
 
-// add reports a problem at the place where the key was written, or else its section.
+// add reports a problem at the place where the key was written, or else its section. A value that is no good already
+// is not complained about twice.
 func (k checker) add(key, format string, args ...any) {
+	for _, p := range k.d.problems.list {
+		if rest, ok := strings.CutPrefix(key, p.Path); ok && p.Path != "" && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return
+		}
+	}
 	at, ok := k.d.where[key]
 	for parent := key; !ok && parent != ""; {
 		parent = parent[:max(0, strings.LastIndexAny(parent, ".["))]
 		at, ok = k.d.where[parent]
 	}
 	k.d.problems.add(key, at, format, args...)
+}
+
+// show begins a message with the wrong value, unless it came from a reference to the environment.
+func (k checker) show(key, value string) string {
+	if k.d.hidden[key] {
+		return ""
+	}
+	return strconv.Quote(value) + " "
 }
 
 func (k checker) sources(c *Config) {
@@ -46,10 +60,10 @@ func (k checker) sources(c *Config) {
 			at = fmt.Sprintf("%s[%d]", sourcesKey, i)
 		}
 		if !sourceName.MatchString(s.Name) {
-			k.add(at+".name", "%q must be 1 to 48 letters, digits, dots, dashes or underscores", s.Name)
+			k.add(at+".name", "%smust be 1 to 48 letters, digits, dots, dashes or underscores", k.show(at+".name", s.Name))
 		}
 		if seen[s.Name] {
-			k.add(at+".name", "another source is called %q too; give each its own name", s.Name)
+			k.add(at+".name", "%sis another source's name too; give each its own", k.show(at+".name", s.Name))
 		}
 		seen[s.Name] = true
 		k.server(s.Primary, at+".primary")
@@ -78,14 +92,14 @@ func (k checker) address(address, at string) {
 	host, port, err := net.SplitHostPort(address)
 	n, portErr := strconv.Atoi(port)
 	if err != nil || host == "" || portErr != nil || n < 1 || n > 65535 {
-		k.add(at, "%q must be host:port", address)
+		k.add(at, "%smust be host:port", k.show(at, address))
 	}
 }
 
 func (k checker) table(pattern, at string) {
 	parts := tablePattern.FindStringSubmatch(pattern)
 	if parts == nil {
-		k.add(at, "%q must be database.table; a part between slashes is a regular expression, as in app./local_message_\\d+/", pattern)
+		k.add(at, "%smust be database.table; a part between slashes is a regular expression, as in app./local_message_\\d+/", k.show(at, pattern))
 		return
 	}
 	for _, part := range parts[1:] {
@@ -93,7 +107,7 @@ func (k checker) table(pattern, at string) {
 			continue
 		}
 		if _, err := regexp.Compile(strings.Trim(part, "/")); err != nil {
-			k.add(at, "%s is no regular expression: %s", part, err)
+			k.add(at, "%sholds no regular expression between its slashes; mind the brackets and backslashes", k.show(at, pattern))
 		}
 	}
 }
@@ -109,7 +123,8 @@ func (k checker) columns(c Columns, at string) {
 		name := strings.ToLower(column.name)
 		// The key may well be another column's value: the topic's, or a business column that is also the id.
 		if first, ok := used[name]; ok && column.key != "key" {
-			k.add(at+"."+column.key, "%q is already the column for %s; every meaning needs its own", column.name, first)
+			key := at + "." + column.key
+			k.add(key, "%sis already the column for %s; every meaning needs its own", k.show(key, column.name), first)
 		}
 		used[name] = column.key
 	}
@@ -144,7 +159,7 @@ func (k checker) router(r *Router) {
 
 func (k checker) glob(glob, at string) {
 	if _, err := path.Match(glob, ""); err != nil {
-		k.add(at, "%q is no glob; close its bracket, or put a backslash before it", glob)
+		k.add(at, "%sis no glob; close its bracket, or put a backslash before it", k.show(at, glob))
 	}
 }
 
@@ -154,7 +169,7 @@ func (k checker) key(key, at string) {
 		return
 	}
 	if rest := strings.NewReplacer("~0", "", "~1", "").Replace(key); strings.Contains(rest, "~") {
-		k.add(at, "%q is no JSON pointer; write ~0 for ~ and ~1 for /", key)
+		k.add(at, "%sis no JSON pointer; write ~0 for ~ and ~1 for /", k.show(at, key))
 	}
 }
 
@@ -162,7 +177,8 @@ func (k checker) key(key, at string) {
 func (k checker) template(text, name, at string) {
 	for _, found := range placeholder.FindAllString(text, -1) {
 		if found != "{"+name+"}" {
-			k.add(at, "%q is no placeholder; only {%s} is", found, name)
+			k.add(at, "%sholds a placeholder other than {%s}; correct it", k.show(at, text), name)
+			return
 		}
 	}
 }

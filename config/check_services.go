@@ -17,7 +17,7 @@ func (k checker) kafka(c *Config) {
 		k.address(broker, fmt.Sprintf("kafka.brokers[%d]", i))
 	}
 	if v := c.Kafka.Version; v != "" && !versionText.MatchString(v) {
-		k.add("kafka.version", "%q must be a version such as 3.6.0, or empty", v)
+		k.add("kafka.version", "%smust be a version such as 3.6.0, or empty", k.show("kafka.version", v))
 	}
 	if _, err := c.Kafka.TLSConfig(); err != nil {
 		k.add("kafka.tls", "%s", err)
@@ -70,7 +70,7 @@ func (k checker) redis(c *Config) {
 		}
 	}
 	if _, err := c.Redis.TLSConfig(); err != nil {
-		k.add("redis.ca_file", "%s", err)
+		k.add("redis", "%s", err)
 	}
 }
 
@@ -81,14 +81,14 @@ func (k checker) rest(c *Config) {
 	}
 	k.template(c.Archive.Table, "table", "archive.table")
 	if !strings.Contains(c.Archive.Table, "{table}") || c.Archive.Table == "{table}" {
-		k.add("archive.table", "%q must be another table than the one archived; write {table}_history", c.Archive.Table)
+		k.add("archive.table", "%smust be another table than the one archived; write {table}_history", k.show("archive.table", c.Archive.Table))
 	}
 	if listen := c.Console.Listen; listen != "" {
 		if _, _, err := net.SplitHostPort(listen); err != nil {
-			k.add("console.listen", "%q must be host:port, :port, or empty to switch the console off", listen)
+			k.add("console.listen", "%smust be host:port, :port, or empty to switch the console off", k.show("console.listen", listen))
 		}
 	}
 	if p := c.Console.Prefix; p != "" && (!strings.HasPrefix(p, "/") || strings.HasSuffix(p, "/") || strings.ContainsAny(p, "{}?# ")) {
-		k.add("console.prefix", "%q must begin with a slash and not end with one, as /relay", p)
+		k.add("console.prefix", "%smust begin with a slash and not end with one, as /relay", k.show("console.prefix", p))
 	}
 }

@@ -16,6 +16,7 @@ type decoder struct {
 	problems *problemList
 	lookup   func(string) (string, bool)
 	where    map[string]place // of every key that was written, for what is found wrong later
+	hidden   map[string]bool  // of those whose value came from a reference
 	exposed  []secretUse
 	many     bool // there is a list of sources, so that their paths are sources[i]
 }
@@ -182,7 +183,7 @@ func (d *decoder) split(n *node, path string) ([]*node, bool) {
 	var out []*node
 	for part := range strings.SplitSeq(text, ",") {
 		if part = strings.TrimSpace(part); part != "" {
-			out = append(out, &node{kind: scalar, text: part, at: n.at, literal: true})
+			out = append(out, &node{kind: scalar, text: part, at: n.at, literal: true, hide: n.referring()})
 		}
 	}
 	return out, true

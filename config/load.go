@@ -44,7 +44,7 @@ func Load(in Input) (*Result, error) {
 	for _, s := range settings {
 		root = overlay(root, s.path, s.value)
 	}
-	d := &decoder{problems: &found, lookup: lookupIn(in.Environ), where: make(map[string]place)}
+	d := &decoder{problems: &found, lookup: lookupIn(in.Environ), where: make(map[string]place), hidden: make(map[string]bool)}
 	cfg := Defaults()
 	d.config(root, cfg)
 	check(cfg, d)

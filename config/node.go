@@ -28,6 +28,7 @@ type node struct {
 	items   []*node
 	at      place
 	literal bool // ${NAME} is not expanded: the value came from the environment already
+	hide    bool // came from a reference to the environment: a message does not repeat it
 	flat    bool // text that may stand for a list or a mapping: it came from the environment or a flag
 }
 
@@ -52,6 +53,12 @@ func (n *node) field(key string) *node {
 // given reports whether the node says something: not null and not empty text.
 func (n *node) given() bool {
 	return n != nil && n.kind != null && (n.kind != scalar || n.text != "")
+}
+
+// referring reports whether the value comes from the environment by a ${NAME} in it. That may be a secret, by mistake,
+// in a setting that is none.
+func (n *node) referring() bool {
+	return n.hide || !n.literal && strings.Contains(n.text, "${")
 }
 
 // with returns a copy of the mapping with one more or one other field.

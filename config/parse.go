@@ -6,6 +6,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // maxDepth is deeper than any setting; it stops a file of a million brackets.
@@ -89,6 +90,10 @@ func (c *converter) node(n ast.Node, depth int) *node {
 	case *ast.SequenceNode:
 		out := &node{kind: list, at: at}
 		for _, item := range n.Values {
+			if text, ok := c.rejoin(item); ok {
+				out.items = append(out.items, text)
+				continue
+			}
 			out.items = append(out.items, c.node(item, depth+1))
 		}
 		return out
@@ -119,6 +124,30 @@ func (c *converter) alias(n *ast.AliasNode, at place) *node {
 		return &node{at: at}
 	}
 	return value
+}
+
+// rejoin recognises a plain kafka1:9092 in {brokers: [kafka1:9092]}: text by YAML's rules, because no space follows the
+// colon, but the library reads a mapping there.
+func (c *converter) rejoin(item ast.Node) (*node, bool) {
+	value, ok := item.(*ast.MappingValueNode)
+	if m, many := item.(*ast.MappingNode); many && len(m.Values) == 1 && m.Start.Value != "{" {
+		value, ok = m.Values[0], true
+	}
+	if !ok {
+		return nil, false
+	}
+	before, after := value.Key.GetToken(), value.Value.GetToken()
+	if _, scalarValue := value.Value.(ast.ScalarNode); !scalarValue || !unquoted(before) || !unquoted(after) {
+		return nil, false
+	}
+	if before.Position.Line != after.Position.Line || before.Position.Column+len(before.Value)+1 != after.Position.Column {
+		return nil, false
+	}
+	return &node{kind: scalar, text: before.Value + ":" + after.Value, at: c.place(value.Key)}, true
+}
+
+func unquoted(t *token.Token) bool {
+	return t.Type == token.StringType || t.Type == token.IntegerType || t.Type == token.FloatType
 }
 
 // mapping converts the fields; those of a merge key (<<) give way to the mapping's own.

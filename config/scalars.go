@@ -24,6 +24,7 @@ func (d *decoder) scalar(n *node, into reflect.Value, f field, path string) {
 	if !ok {
 		return
 	}
+	d.hidden[path] = n.referring()
 	value, err := parseScalar(text, scalarType(f.typ))
 	if err == nil && !f.keepZero && value.IsZero() {
 		return
@@ -54,7 +55,7 @@ func (d *decoder) text(n *node, path string) (string, bool) {
 
 // noteSecret remembers a secret that is written out, rather than being a reference.
 func (d *decoder) noteSecret(value reflect.Value, n *node, path string) {
-	if n.literal || strings.Contains(n.text, "${") {
+	if n.literal || n.referring() {
 		return
 	}
 	switch v := value.Interface().(type) {
@@ -78,7 +79,7 @@ func (d *decoder) quoted(n *node, f field, text string) string {
 // echo returns the value, or "" for one that could be a secret: of a secret's type, or read from the environment.
 func (d *decoder) echo(n *node, f field, text string) string {
 	t := scalarType(f.typ)
-	if t == secretType || t == secretURLType || strings.Contains(n.text, "${") {
+	if t == secretType || t == secretURLType || n.referring() {
 		return ""
 	}
 	if len(text) > maxEcho {

@@ -8,21 +8,37 @@ import (
 // hidden stands for a secret wherever it would be printed.
 const hidden = "***"
 
-// Secret is a value that prints as ***, in every format and encoding, or as nothing when it is empty.
-type Secret struct{ value string }
+// concealed keeps a text out of reach of fmt: a wrong verb for a pointer around it makes fmt print the fields below
+// without asking their methods, and of a pointer it then prints the address only.
+type concealed struct{ text *string }
 
-// NewSecret hides a value.
-func NewSecret(value string) Secret { return Secret{value: value} }
+func conceal(text string) concealed {
+	if text == "" {
+		return concealed{}
+	}
+	return concealed{text: &text}
+}
 
 // Reveal returns the value, for the client library that needs it.
-func (s Secret) Reveal() string { return s.value }
+func (c concealed) Reveal() string {
+	if c.text == nil {
+		return ""
+	}
+	return *c.text
+}
 
-// IsZero reports whether there is no secret.
-func (s Secret) IsZero() bool { return s.value == "" }
+// IsZero reports whether there is no value.
+func (c concealed) IsZero() bool { return c.text == nil }
+
+// Secret is a value that prints as ***, in every format and encoding, or as nothing when it is empty.
+type Secret struct{ concealed }
+
+// NewSecret hides a value.
+func NewSecret(value string) Secret { return Secret{conceal(value)} }
 
 // String returns *** or, when there is no secret, "".
 func (s Secret) String() string {
-	if s.value == "" {
+	if s.IsZero() {
 		return ""
 	}
 	return hidden
@@ -38,23 +54,20 @@ func (s Secret) Format(state fmt.State, _ rune) { _, _ = state.Write([]byte(s.St
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // SecretURL is a URL that may hold a password; it prints with *** in the password's place.
-type SecretURL struct{ value string }
+type SecretURL struct{ concealed }
 
 // NewSecretURL hides the password in a URL.
-func NewSecretURL(value string) SecretURL { return SecretURL{value: value} }
-
-// Reveal returns the URL with its password.
-func (u SecretURL) Reveal() string { return u.value }
+func NewSecretURL(value string) SecretURL { return SecretURL{conceal(value)} }
 
 // HasSecret reports whether something in the URL has to be hidden.
-func (u SecretURL) HasSecret() bool { return u.String() != u.value }
+func (u SecretURL) HasSecret() bool { return u.String() != u.Reveal() }
 
 // String returns the URL without its secrets, or *** when it cannot be told where they are. It is cut by hand, because
 // url.Parse refuses the several hosts of redis+sentinel:// and a refused url would be no less secret.
 func (u SecretURL) String() string {
-	scheme, rest, ok := strings.Cut(u.value, "://")
+	scheme, rest, ok := strings.Cut(u.Reveal(), "://")
 	if !ok {
-		scheme, rest = "", u.value
+		scheme, rest = "", u.Reveal()
 	} else {
 		scheme += "://"
 	}

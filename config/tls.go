@@ -41,7 +41,10 @@ func (k Kafka) TLSConfig() (*tls.Config, error) { return k.config(k.TLS, "") }
 // verified; the client library puts in each server's name.
 func (r Redis) TLSConfig() (*tls.Config, error) {
 	if !slices.ContainsFunc(r.URL, func(u SecretURL) bool { return strings.HasPrefix(u.Reveal(), "rediss") }) {
-		return r.config(tlsOff, "")
+		if r.TLSFiles != (TLSFiles{}) {
+			return nil, errors.New("ca_file, cert_file and key_file have no effect with redis://; write rediss:// in the url")
+		}
+		return nil, nil
 	}
 	return r.config(tlsVerifyIdentity, "")
 }
@@ -77,11 +80,11 @@ func (f TLSFiles) check(mode string) error {
 	verifies := mode == tlsVerifyCA || mode == tlsVerifyIdentity
 	switch {
 	case f.CAFile != "" && !verifies:
-		return fmt.Errorf("ca_file has no effect with tls: %s; set tls: verify-ca or verify-identity (for Redis: use a rediss:// url)", mode)
+		return fmt.Errorf("ca_file has no effect with tls: %s; set tls: verify-ca or verify-identity", mode)
 	case (f.CertFile == "") != (f.KeyFile == ""):
 		return errors.New("cert_file and key_file belong together: set both or none")
 	case f.CertFile != "" && mode == tlsOff:
-		return errors.New("cert_file has no effect with tls: off; set another tls mode (for Redis: use a rediss:// url)")
+		return errors.New("cert_file has no effect with tls: off; set another tls mode")
 	}
 	return nil
 }
