@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -47,26 +48,40 @@ func newInstance(name string, ports int) (*instance, error) {
 
 // start runs the server and waits until it answers. The arguments are for this run only.
 func (i *instance) start(ctx context.Context, args ...string) error {
+	if err := i.launch(args...); err != nil {
+		return err
+	}
+	return i.await(ctx)
+}
+
+// launch runs the server; await must follow.
+func (i *instance) launch(args ...string) error {
 	if i.process != nil {
 		return fmt.Errorf("start %s: it is running", i.name)
 	}
-	process, err := proc.Start(i.dir, i.env, append(append([]string{}, i.command...), args...)...)
+	process, err := proc.Start(i.dir, i.env, slices.Concat(i.command, args)...)
 	if err != nil {
 		return err
 	}
+	i.process = process
+	return nil
+}
+
+// await waits until the launched server answers, and ends it if it does not.
+func (i *instance) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	err = proc.Poll(ctx, func(ctx context.Context) error {
-		if process.Ended() {
+	err := proc.Poll(ctx, func(ctx context.Context) error {
+		if i.process.Ended() {
 			return proc.ErrEnded
 		}
 		return i.ready(ctx)
 	})
-	if err != nil {
-		return errors.Join(fmt.Errorf("start %s: %w; its log ends with:\n%s", i.name, err, process.Log()), process.Kill())
+	if err == nil {
+		return nil
 	}
-	i.process = process
-	return nil
+	err = fmt.Errorf("start %s: %w; its log ends with:\n%s", i.name, err, i.process.Log())
+	return errors.Join(err, i.kill())
 }
 
 // stop ends the server as an operator would. Stopping one that is stopped is no error.

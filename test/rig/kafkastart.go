@@ -29,7 +29,7 @@ var javaFlags = []string{
 	"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
 }
 
-// startKafka starts the brokers one after the other; the first is also the controller.
+// startKafka starts the brokers; the first is also the controller.
 func startKafka(ctx context.Context, s settings) (*KafkaServer, error) {
 	run, template, err := kafkaTemplate(ctx)
 	if err != nil {
@@ -59,13 +59,20 @@ func startKafka(ctx context.Context, s settings) (*KafkaServer, error) {
 	return server, nil
 }
 
-// start runs the brokers that are stopped.
+// start runs the brokers that are stopped, all at once: they wait for each other.
 func (s *KafkaServer) start(ctx context.Context) error {
+	var launched []*instance
 	for _, node := range s.nodes {
 		if node.inst.process != nil {
 			continue
 		}
-		if err := node.inst.start(ctx); err != nil {
+		if err := node.inst.launch(); err != nil {
+			return err
+		}
+		launched = append(launched, node.inst)
+	}
+	for _, i := range launched {
+		if err := i.await(ctx); err != nil {
 			return err
 		}
 	}
@@ -151,6 +158,9 @@ func prepareBroker(ctx context.Context, i *instance, template string, node int, 
 		}
 	}
 	config := brokerConfig(node, data, i.ports[0], controller, s.brokers)
+	if s.own { // it may be killed, and may come back only when its old session has ended
+		config["broker.session.timeout.ms"], config["broker.heartbeat.interval.ms"] = "2000", "400"
+	}
 	maps.Copy(config, s.kafka)
 	return os.WriteFile(i.dir.Join("server.properties"), []byte(render(config)), 0o600)
 }

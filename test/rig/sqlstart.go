@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"example.com/outbox-relay/test/rig/internal/install"
@@ -23,13 +24,13 @@ func startMySQL(ctx context.Context, s settings) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	initialize := append(append([]string{}, mysqld...), append(asRoot(), "--initialize-insecure", mysqlRedo)...)
+	initialize := slices.Concat(mysqld, asRoot(), []string{"--initialize-insecure", mysqlRedo})
 	template, err := install.Template(ctx, "mysql-"+fingerprint(initialize, mysqld[3]), func(ctx context.Context, dir string) error {
 		script := dir + "/admin.sql"
 		if err := os.WriteFile(script, []byte(createAdmin), 0o600); err != nil {
 			return err
 		}
-		command := append(append([]string{}, initialize...), "--init-file="+script, "--datadir="+dir+"/data", "--tmpdir="+dir)
+		command := append(slices.Clone(initialize), "--init-file="+script, "--datadir="+dir+"/data", "--tmpdir="+dir)
 		if err := install.Run(ctx, "", command...); err != nil {
 			return err
 		}
@@ -45,10 +46,10 @@ func startMySQL(ctx context.Context, s settings) (*Server, error) {
 	if err := install.Copy(ctx, template+"/data", i.dir.Join("data")); err != nil {
 		return nil, errors.Join(err, i.destroy())
 	}
-	command := append(append([]string{}, mysqld...), common(i)...)
-	command = append(command, mysqlRedo, "--mysqlx=0",
-		"--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--binlog-row-metadata=FULL")
-	return boot(ctx, i, FlavorMySQL, append(command, s.args...))
+	command := slices.Concat(mysqld, common(i), []string{
+		mysqlRedo, "--mysqlx=0", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--binlog-row-metadata=FULL",
+	}, s.args)
+	return boot(ctx, i, FlavorMySQL, command)
 }
 
 // startMariaDB starts a MariaDB on a copy of a data folder that was initialised once.
@@ -70,7 +71,7 @@ func startMariaDB(ctx context.Context, s settings) (*Server, error) {
 		if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 			return err
 		}
-		return install.Run(ctx, "", append(append([]string{}, initialize...),
+		return install.Run(ctx, "", append(slices.Clone(initialize),
 			"--extra-file="+script, "--datadir="+dir+"/data", "--tmpdir="+dir)...)
 	})
 	if err != nil {
@@ -83,8 +84,8 @@ func startMariaDB(ctx context.Context, s settings) (*Server, error) {
 	if err := install.Copy(ctx, template+"/data", i.dir.Join("data")); err != nil {
 		return nil, errors.Join(err, i.destroy())
 	}
-	command := append([]string{mariadbd, "--no-defaults"}, common(i)...)
-	return boot(ctx, i, FlavorMariaDB, append(append(command, mariadbRedo), s.args...))
+	command := slices.Concat([]string{mariadbd, "--no-defaults"}, common(i), []string{mariadbRedo}, s.args)
+	return boot(ctx, i, FlavorMariaDB, command)
 }
 
 // fingerprint names a template by how it was made and by the program (its size and time) that made it.
