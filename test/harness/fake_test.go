@@ -94,6 +94,7 @@ func TestRelayRunsAndStops(t *testing.T) {
 	memory := r.Memory()
 	assert.Greater(t, memory.Peak, uint64(1<<20))
 	assert.GreaterOrEqual(t, memory.Peak, memory.Now)
+	assert.Less(t, r.CPU(), time.Minute)
 	code, took := r.Stop()
 	assert.Equal(t, 7, code)
 	assert.Less(t, took, 10*time.Second)

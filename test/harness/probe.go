@@ -167,3 +167,24 @@ func ReadMemory(t testing.TB, pid int) Memory {
 	}
 	return m
 }
+
+// clockTicks is Linux' USER_HZ, the unit of times in /proc: 100 on every platform that Go runs on.
+const clockTicks = 100
+
+// CPU reads how much processor time the process has used.
+func (r *Relay) CPU() time.Duration {
+	r.t.Helper()
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.PID()))
+	if err != nil {
+		r.t.Fatalf("read the relay's cpu time: %v", err)
+	}
+	// After the name in brackets, which may hold anything: state is field 3, user time 14, system time 15.
+	_, rest, _ := strings.Cut(string(content), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		r.t.Fatalf("read the relay's cpu time: %q", content)
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * time.Second / clockTicks
+}

@@ -1,0 +1,48 @@
+//go:build !unit
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/test/rig"
+	"example.com/outbox-relay/test/workload"
+)
+
+// endToEnd is the main story: eight writers with everything that a transaction can do, 50 000 committed rows, three
+// tables found by a pattern, four topics. Exact, no copy, and all by the stream: the sweeper had nothing to do.
+func endToEnd(t *testing.T, c cast, rows int) {
+	t.Helper()
+	s := newScene(t, c)
+	relay := s.start()
+	s.write(func(cfg *workload.Config) { cfg.Rows, cfg.MaxTxn = rows, 20 })
+	v := s.exact(90*time.Second, oracle.Options{})
+	assert.Equal(t, rows, v.Delivered)
+	assert.Zero(t, v.Swept, "the stream missed rows and the sweeper sent them")
+	s.caughtUp(12 * time.Second)
+	code, took := relay.Stop()
+	assert.Zero(t, code)
+	t.Logf("stopped in %s", took)
+}
+
+func TestEndToEndMySQL(t *testing.T) {
+	endToEnd(t, cast{tables: 3, topics: 4}, 50_000)
+}
+
+func TestEndToEndMariaDB(t *testing.T) {
+	endToEnd(t, cast{sql: rig.MariaDB(t), tables: 3, topics: 4}, 50_000)
+}
+
+// TestEndToEndPatternsOwnTable uses the table as the pattern has it, with no column added; keys come from the content.
+func TestEndToEndPatternsOwnTable(t *testing.T) {
+	endToEnd(t, cast{plain: true}, 5_000)
+}
+
+func TestReplicaAsSource(t *testing.T) {
+	primary := rig.MySQL(t, rig.Own())
+	endToEnd(t, cast{sql: primary, replica: primary.Replica(t)}, 5_000)
+}

@@ -1,0 +1,101 @@
+//go:build !unit
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/test/harness"
+	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/test/workload"
+)
+
+// restarts is how often a test of restarts does it.
+const restarts = 10
+
+// underLoad writes at a steady pace, so that the relay always has something in its hands.
+func underLoad(cfg *workload.Config) { cfg.Rate, cfg.MaxTxn = 1000, 20 }
+
+func TestRestartBySIGTERMUnderLoad(t *testing.T) {
+	s := newScene(t, cast{tables: 2, topics: 3})
+	relay := s.start()
+	finish := s.writing(underLoad)
+	for round := range restarts {
+		s.committed(300+rand.IntN(500), 20*time.Second)
+		code, took := relay.Stop()
+		require.Zero(t, code, "round %d", round)
+		assert.Less(t, took, 25*time.Second)
+		require.NoError(t, s.sampler.Take(t.Context()))
+		relay = s.start()
+	}
+	finish()
+	v := s.exact(60*time.Second, oracle.Options{})
+	assert.Zero(t, v.Duplicates)
+	assert.Zero(t, v.Swept, "the stream missed rows and the sweeper sent them")
+}
+
+// TestRestartBySIGKILLUnderLoad kills the relay at any moment. Copies are allowed then, nothing else; and few of them,
+// since the replay window is looked up in the table and in Kafka.
+func TestRestartBySIGKILLUnderLoad(t *testing.T) {
+	s := newScene(t, cast{tables: 2, topics: 3})
+	relay := s.start()
+	finish := s.writing(underLoad)
+	for range restarts {
+		s.committed(300+rand.IntN(500), 20*time.Second)
+		relay.Kill()
+		// Nobody moves now: what the checkpoint covers must be settled.
+		require.NoError(t, s.sampler.Take(t.Context()))
+		relay = s.start()
+	}
+	finish()
+	v := s.exact(60*time.Second, oracle.Options{Duplicates: true})
+	assert.LessOrEqual(t, v.Duplicates, v.Committed/100, "the replay window suppresses nearly all copies")
+}
+
+func TestStandbyTakesOver(t *testing.T) {
+	s := newScene(t, cast{topics: 2})
+	leader := s.start()
+	standby := s.again()
+	standby.WaitReady(30 * time.Second)
+	require.False(t, standby.Leads(), "two leaders")
+	finish := s.writing(underLoad)
+	s.committed(1000, 20*time.Second)
+	leader.Kill()
+	killed := time.Now()
+	harness.Eventually(t, 15*time.Second, "a message published after the leader's death", func() (bool, string) {
+		m, err := standby.Metrics()
+		if err != nil {
+			return false, err.Error()
+		}
+		n := m.Sum("messages_published_total")
+		return n > 0 && standby.Leads(), fmt.Sprintf("%g published", n)
+	})
+	t.Logf("took over within %s", time.Since(killed).Round(10*time.Millisecond))
+	s.committed(500, 20*time.Second)
+	finish()
+	s.exact(60*time.Second, oracle.Options{Duplicates: true})
+	code, _ := standby.Stop()
+	assert.Zero(t, code)
+}
+
+// TestStandbyTakesOverFromACleanStop hands over without a copy.
+func TestStandbyTakesOverFromACleanStop(t *testing.T) {
+	s := newScene(t, cast{topics: 2})
+	leader := s.start()
+	standby := s.again()
+	standby.WaitReady(30 * time.Second)
+	finish := s.writing(underLoad)
+	s.committed(500, 20*time.Second)
+	code, _ := leader.Stop()
+	assert.Zero(t, code)
+	standby.WaitLeading(15 * time.Second)
+	s.committed(500, 20*time.Second)
+	finish()
+	s.exact(60*time.Second, oracle.Options{})
+}
