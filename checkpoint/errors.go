@@ -61,8 +61,7 @@ func CodeOf(err error) Code {
 	case errors.Is(err, ErrNewer):
 		return CodeNewer
 	}
-	var refusal redis.Error
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[redis.Error](err); ok {
 		return codeOfReply(refusal.Error())
 	}
 	return codeOfWay(err)
@@ -99,19 +98,23 @@ func codeOfReply(text string) Code {
 	case "WRONGTYPE":
 		return CodeWrongType
 	}
-	if strings.HasPrefix(text, "ERR max number of clients reached") { // has no code of its own
+	// These have no code of their own.
+	switch {
+	case strings.HasPrefix(text, "ERR max number of clients reached"):
 		return CodeBusy
+	case strings.HasPrefix(text, "ERR Protocol error: unauthenticated"): // a long request before AUTH, so in place of NOAUTH
+		return CodeAuth
 	}
 	return CodeOther
 }
 
 // codeOfWay classifies what is no answer of Redis.
 func codeOfWay(err error) Code {
-	var network net.Error
+	_, network := errors.AsType[net.Error](err)
 	switch {
 	case errors.Is(err, context.Canceled):
 		return CodeStopped
-	case errors.As(err, &network), // refused, reset, no such host, time-out; a deadline is one too
+	case network, // refused, reset, no such host, time-out; a deadline is one too
 		errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), // closed under way
 		errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), // all connections wait for it

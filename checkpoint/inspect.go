@@ -54,7 +54,8 @@ func (s *Store) inspect(ctx context.Context) diagnose.Report {
 // inspectNode looks at one server. The checks go on only while there is something to ask.
 func (s *Store) inspectNode(ctx context.Context, node redis.Cmdable, name string) diagnose.Report {
 	var report diagnose.Report
-	if err := node.Ping(ctx).Err(); err != nil {
+	// A server that can't persist refuses even PING; the check of persistence tells.
+	if err := node.Ping(ctx).Err(); err != nil && CodeOf(err) != CodeMisconf {
 		report.Fail(CheckReachable, s.wrap("ask "+name, err).Error(),
 			"redis-cli -u URL PING must answer PONG; correct redis.url in the configuration")
 		return report
