@@ -7,8 +7,9 @@ import (
 )
 
 // appendDouble prints a number in a JSON document as the server does (my_gcvt): the shortest digits that read back as
-// the same number, in plain notation while the point is within 15 digits of the first one, else with an exponent that
-// has neither plus nor leading zeros; and with a point, so that it reads back as a double. It fails for what JSON has not.
+// the same number, in plain notation while the point is among them or within 15 digits of the first one, else with an
+// exponent that has neither plus nor leading zeros; and with a point, so that it reads back as a double. It fails for
+// what JSON does not have.
 func appendDouble(dst []byte, f float64) ([]byte, bool) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return dst, false
@@ -28,7 +29,7 @@ func appendDouble(dst []byte, f float64) ([]byte, bool) {
 	point := exp + 1 // how many digits are before the point
 	const farthest = 15
 	switch {
-	case point > farthest || point <= -farthest:
+	case point > farthest && point >= len(digits) || point <= -farthest:
 		dst = append(dst, mantissa...)
 		return strconv.AppendInt(append(dst, 'e'), int64(exp), 10), true
 	case point <= 0:

@@ -174,12 +174,17 @@ func charsetOf(tm *replication.TableMapEvent, col Column) (string, error) {
 	return "", unsupported("a text column of unknown charset")
 }
 
-// collationOf returns the collation that the TABLE_MAP tells for a character column. The lists count character columns
-// only.
+// hasCollation reports whether a column counts in the lists of collations. MySQL counts VECTOR among the character
+// columns, which go-mysql 1.16.0 doesn't know: its CollationMap is shifted behind one.
+func hasCollation(tm *replication.TableMapEvent, column int) bool {
+	return tm.IsCharacterColumn(column) || tm.ColumnType[column] == mysql.MYSQL_TYPE_VECTOR
+}
+
+// collationOf returns the collation that the TABLE_MAP tells for a character column.
 func collationOf(tm *replication.TableMapEvent, column int) (id uint64, ok bool) {
 	n := uint64(0)
 	for i := range column {
-		if tm.IsCharacterColumn(i) {
+		if hasCollation(tm, i) {
 			n++
 		}
 	}

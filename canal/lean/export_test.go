@@ -1,0 +1,13 @@
+package lean
+
+// ToUTF8 converts a text as a Plan does.
+func ToUTF8(charset string, b []byte) ([]byte, error) {
+	c, err := findCharset(charset)
+	if err != nil || c == nil {
+		return b, err
+	}
+	return c.appendUTF8(nil, b)
+}
+
+// JSONText prints a document in binary JSON as a Plan does.
+func JSONText(b []byte) ([]byte, error) { return appendJSON(nil, b) }
