@@ -74,18 +74,7 @@ func (s *Store) claimIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox
 	for _, ref := range refs {
 		wanted[ref.ID] = ref.MsgID
 	}
-	skip := ""
-	if s.features().skipLocked {
-		skip = " SKIP LOCKED"
-	}
-	due := t.col("next_retry_time")
-	condition := due + " IS NULL OR " + due + "<=NOW()"
-	if early {
-		condition += " OR " + t.col("status") + "=" + s.numberText(outbox.Failed)
-	}
-	// By primary key and READ COMMITTED: record locks on these rows only, no gap that an INSERT would wait for.
-	rows, err := s.readRows(ctx, tx, t, fmt.Sprintf("SELECT %s FROM %s%s WHERE %s IN (%s) AND %s IN (%s) AND (%s) ORDER BY %s FOR UPDATE%s",
-		t.selectList(), t.from(), t.byID(), t.col("id"), t.ids(refs), t.col("status"), s.open(), condition, t.col("id"), skip))
+	rows, err := s.readRows(ctx, tx, t, s.claimQuery(t, refs, early))
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +87,21 @@ func (s *Store) claimIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox
 		taken[i] = rows[i].Ref()
 	}
 	_, err = tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s%s SET %s=NOW()+%s WHERE %s IN (%s)",
-		t.from(), t.byID(), due, interval(lease), t.col("id"), t.ids(taken)))
+		t.from(), t.byID(), t.col("next_retry_time"), interval(lease), t.col("id"), t.ids(taken)))
 	return rows, err
+}
+
+// claimQuery locks by primary key and in READ COMMITTED: records only, no gap that an INSERT would wait for.
+func (s *Store) claimQuery(t *Table, refs []outbox.Ref, early bool) string {
+	due := t.col("next_retry_time")
+	condition := due + " IS NULL OR " + due + "<=NOW()"
+	if early {
+		condition += " OR " + t.col("status") + "=" + s.numberText(outbox.Failed)
+	}
+	skip := ""
+	if s.features().skipLocked {
+		skip = " SKIP LOCKED"
+	}
+	return fmt.Sprintf("SELECT %s FROM %s%s WHERE %s IN (%s) AND %s IN (%s) AND (%s) ORDER BY %s FOR UPDATE%s",
+		t.selectList(), t.from(), t.byID(), t.col("id"), t.ids(refs), t.col("status"), s.open(), condition, t.col("id"), skip)
 }

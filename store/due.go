@@ -34,11 +34,8 @@ func (s *Store) NextDue(ctx context.Context) (time.Time, bool, error) {
 func (s *Store) nextDue(ctx context.Context, name outbox.Table, status outbox.Status) (time.Time, bool, error) {
 	var due time.Time
 	err := s.onTable(ctx, s.work, "find the next due row of", name, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		column := t.col("next_retry_time")
-		query := fmt.Sprintf("SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), %s) FROM %s%s WHERE %s=%s AND %s>NOW() ORDER BY %s LIMIT 1",
-			column, t.from(), t.byDue(), t.col("status"), strconv.Itoa(s.number(status)), column, column)
 		var micros sql.NullInt64
-		err := conn.QueryRowContext(ctx, query).Scan(&micros)
+		err := conn.QueryRowContext(ctx, s.nextDueQuery(t, status)).Scan(&micros)
 		if errors.Is(err, sql.ErrNoRows) {
 			due = time.Time{}
 			return nil
@@ -50,6 +47,12 @@ func (s *Store) nextDue(ctx context.Context, name outbox.Table, status outbox.St
 		return err
 	})
 	return due, !due.IsZero(), err
+}
+
+func (s *Store) nextDueQuery(t *Table, status outbox.Status) string {
+	due := t.col("next_retry_time")
+	return fmt.Sprintf("SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), %s) FROM %s%s WHERE %s=%s AND %s>NOW() ORDER BY %s LIMIT 1",
+		due, t.from(), t.byDue(), t.col("status"), s.numberText(status), due, due)
 }
 
 func (s *Store) numberText(status outbox.Status) string { return strconv.Itoa(s.number(status)) }

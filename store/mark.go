@@ -53,43 +53,48 @@ const closed = -1
 func (s *Store) failSome(ctx context.Context, g failureGroup) (dead []outbox.Ref, err error) {
 	before := map[outbox.Ref]int64{}
 	err = s.onTable(ctx, s.work, "mark rows failed in", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		dead = nil
-		return transact(ctx, conn, func(tx *sql.Tx) error {
-			counts, err := s.lockCounts(ctx, tx, t, g.failures)
-			if err != nil {
-				return err
-			}
-			for _, f := range g.failures {
-				now, ok := counts[f.Ref]
-				if !ok {
-					continue
-				}
-				first, again := before[f.Ref]
-				if !again {
-					if first = now.retries; !now.open {
-						first = closed
-					}
-					before[f.Ref] = first
-				}
-				if first == closed {
-					continue
-				}
-				spent := first+1 > int64(f.MaxRetries)
-				if spent {
-					dead = append(dead, f.Ref)
-				}
-				if now.retries > first || !now.open {
-					continue // done by the try whose answer was lost
-				}
-				if err := s.countFailure(ctx, tx, t, f, spent); err != nil {
-					return err
-				}
-			}
-			return nil
+		return transact(ctx, conn, func(tx *sql.Tx) (err error) {
+			dead, err = s.failIn(ctx, tx, t, g.failures, before)
+			return err
 		})
 	})
 	if err != nil {
 		return nil, err
+	}
+	return dead, nil
+}
+
+// failIn counts failures inside a transaction. before is the memory of the tries of one call.
+func (s *Store) failIn(ctx context.Context, tx *sql.Tx, t *Table, failures []Failure, before map[outbox.Ref]int64) (dead []outbox.Ref, err error) {
+	counts, err := s.lockCounts(ctx, tx, t, failures)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range failures {
+		now, ok := counts[f.Ref]
+		if !ok {
+			continue
+		}
+		first, again := before[f.Ref]
+		if !again {
+			if first = now.retries; !now.open {
+				first = closed
+			}
+			before[f.Ref] = first
+		}
+		if first == closed {
+			continue
+		}
+		spent := first+1 > int64(f.MaxRetries)
+		if spent {
+			dead = append(dead, f.Ref)
+		}
+		if now.retries > first || !now.open {
+			continue // done by the try whose answer was lost
+		}
+		if err := s.countFailure(ctx, tx, t, f, spent); err != nil {
+			return nil, err
+		}
 	}
 	return dead, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,10 +17,25 @@ import (
 // claimed by a process that died). With everything, also those with any other pending row: without a usable position what
 // is new in the stream must wait behind what is old in the table. Topics are sorted.
 func (s *Store) ClosedTopics(ctx context.Context, lease time.Duration, everything bool) ([]string, error) {
+	return s.topics(ctx, func(t *Table) string { return s.topicsQuery(t, lease, everything) })
+}
+
+// ClaimedTopics returns the topics with a pending row whose next_retry_time lies in the future, but not further than the
+// lease: a process that died may have claimed it. (Or it is a delayed message that is nearly due.) Topics are sorted.
+func (s *Store) ClaimedTopics(ctx context.Context, lease time.Duration) ([]string, error) {
+	return s.topics(ctx, func(t *Table) string {
+		due := t.col("next_retry_time")
+		return fmt.Sprintf("SELECT DISTINCT %s FROM %s%s WHERE %s=%s AND %s>NOW() AND %s<=NOW()+%s",
+			t.exactTopic(), t.from(), t.byDue(), t.col("status"), s.numberText(outbox.Pending), due, due, interval(lease))
+	})
+}
+
+// topics returns the sorted union of what a query finds in each table.
+func (s *Store) topics(ctx context.Context, query func(*Table) string) ([]string, error) {
 	topics := map[string]bool{}
 	for _, table := range s.Tables() {
 		err := s.onTable(ctx, s.scan, "read the open topics of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-			found, err := column1(ctx, conn, s.topicsQuery(t, lease, everything))
+			found, err := column1(ctx, conn, query(t))
 			for _, topic := range found {
 				topics[topic] = true
 			}
@@ -29,12 +45,7 @@ func (s *Store) ClosedTopics(ctx context.Context, lease time.Duration, everythin
 			return nil, err
 		}
 	}
-	sorted := make([]string, 0, len(topics))
-	for topic := range topics {
-		sorted = append(sorted, topic)
-	}
-	slices.Sort(sorted)
-	return sorted, nil
+	return slices.Sorted(maps.Keys(topics)), nil
 }
 
 // topicsQuery reads each range of the index once. Names that differ in case only are different topics to Kafka, whatever
