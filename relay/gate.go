@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -85,16 +86,18 @@ func NewGate(sink gateSink, maxHeld int, log zerolog.Logger) *Gate {
 }
 
 // Rebuild starts the named topics as closed, to be probed at once, because the table has rows of theirs that must go
-// before anything newer. Claims of a dead process may be out until notBefore. It is called before the first message.
-func (g *Gate) Rebuild(names []string, notBefore time.Time) {
+// before anything newer. Of the claimed ones a dead process may hold rows until claimedUntil; those can't be told from
+// others before, so nothing of the topic is sent till then. It is called before the first message.
+func (g *Gate) Rebuild(names, claimed []string, claimedUntil time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, name := range names {
 		t := g.topic(name)
 		t.state = closed
 		t.reason = "rows left in the table"
-		t.notBefore = notBefore
-		t.probeAt = notBefore
+		if slices.Contains(claimed, name) {
+			t.notBefore, t.probeAt = claimedUntil, claimedUntil
+		}
 	}
 }
 

@@ -203,7 +203,11 @@ func (l *leadership) rebuild(ctx context.Context, gate *Gate, everything bool) e
 	if err != nil {
 		return fmt.Errorf("look for topics with rows left in the table: %w", err)
 	}
-	gate.Rebuild(names, time.Now().Add(lease))
+	claimed, err := l.relay.deps.Rows.ClaimedTopics(ctx, lease)
+	if err != nil {
+		return fmt.Errorf("look for topics with claimed rows: %w", err)
+	}
+	gate.Rebuild(names, claimed, time.Now().Add(lease))
 	if len(names) > 0 {
 		l.log.Info().Strs("topics", names[:min(len(names), 20)]).Int("count", len(names)).Msg("topics have rows left in the table, those go first")
 	}

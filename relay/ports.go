@@ -32,6 +32,7 @@ type Rows interface {
 	Defer(ctx context.Context, refs []outbox.Ref) error
 	Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]store.Found, error)
 	ClosedTopics(ctx context.Context, lease time.Duration, everything bool) ([]string, error)
+	ClaimedTopics(ctx context.Context, lease time.Duration) ([]string, error)
 	Offset(ctx context.Context) (time.Duration, error)
 }
 

@@ -91,7 +91,8 @@ func (p *prober) try(ctx context.Context, rec *router.Record, seen func(maxBytes
 	}
 	seen(topic.MaxMessageBytes)
 	a := attempt{maxBytes: topic.MaxMessageBytes}
-	a.partition, a.offset, a.err = p.broker.Probe(ctx, rec)
+	// Stopping does not cut it short: its outcome would be unknown, and it takes seconds at most.
+	a.partition, a.offset, a.err = p.broker.Probe(context.WithoutCancel(ctx), rec)
 	if a.err != nil {
 		a.class = classify(a.err)
 	}
@@ -124,12 +125,12 @@ func (f *flow) probeLoop(ctx context.Context, it *item) {
 		it.sentAt = time.Now()
 		a := f.prober.try(ctx, it.rec, func(maxBytes int) { f.gate.sawReachable(t, true, maxBytes) })
 		switch {
-		case ctx.Err() != nil:
-			return // unsettled: it is read again after the next start
 		case a.err == nil:
 			f.acked(it, a.partition, a.offset)
 			f.gate.probeAcked(ctx, t)
 			return
+		case ctx.Err() != nil:
+			return // unsettled: it is read again after the next start
 		case a.class == retry.Never:
 			f.dead(it, a.err)
 			it = f.gate.nextProbe(t)

@@ -105,16 +105,31 @@ type result struct {
 
 func (s *Sweeper) collect(topic string, b *batch, rows []prepared, results <-chan result) {
 	for range rows {
-		select {
-		case r := <-results:
-			if r.err == nil {
-				s.noteSent(b, &rows[r.row])
-			} else {
-				s.notePipelined(topic, b, &rows[r.row], r.err)
-			}
-		case <-s.out.Gone():
+		r, ok := s.next(results)
+		switch {
+		case !ok:
 			return
+		case r.err == nil:
+			s.noteSent(b, &rows[r.row])
+		default:
+			s.notePipelined(topic, b, &rows[r.row], r.err)
 		}
+	}
+}
+
+// next returns the next result, false when none will come any more.
+func (s *Sweeper) next(results <-chan result) (result, bool) {
+	select {
+	case r := <-results:
+		return r, true
+	case <-s.out.Gone():
+	}
+	// Both may be ready: what has come counts.
+	select {
+	case r := <-results:
+		return r, true
+	default:
+		return result{}, false
 	}
 }
 

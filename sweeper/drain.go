@@ -76,38 +76,43 @@ func (s *Sweeper) probeWith(ctx context.Context, topic string, ref outbox.Ref) (
 	return r, err
 }
 
-// drain sends what waits of a topic that takes messages again, by id, and hands the topic back once nothing is left.
+// drain sends what waits of a topic that takes messages again, by id, and hands the topic back once that is done.
 func (s *Sweeper) drain(ctx context.Context, topic string) (Result, error) {
-	refs, err := s.backlog(ctx, topic)
+	refs, err := s.rows.Backlog(ctx, store.Query{Only: topic, Early: true, Limit: backlogLimit})
 	if err != nil {
 		return Result{}, err
 	}
-	if len(refs) == 0 {
-		return s.handBack(ctx, topic)
+	var total Result
+	if len(refs) > 0 {
+		if err := s.stream.Passed(ctx); err != nil {
+			return Result{}, err
+		}
+		r, clean, err := s.sendAll(ctx, topic, refs)
+		total.add(r)
+		if err != nil || !clean {
+			return total, err
+		}
+		if len(refs) == backlogLimit {
+			total.More = true
+			return total, nil
+		}
 	}
-	if err := s.stream.Passed(ctx); err != nil {
-		return Result{}, err
-	}
-	r, clean, err := s.sendAll(ctx, topic, refs)
-	r.More = clean && err == nil
-	return r, err
-}
-
-// backlog lists what waits of a topic: its failed rows, due or not, because they go first, and the deferred ones. Rows
-// that nobody has deferred are still the stream's.
-func (s *Sweeper) backlog(ctx context.Context, topic string) ([]outbox.Ref, error) {
-	return s.rows.Backlog(ctx, store.Query{Only: topic, Early: true, Deferred: true, Limit: backlogLimit})
+	// Everything that was in the table when it was read is sent. What came since is in the stream's hands.
+	r, err := s.handBack(ctx, topic)
+	total.add(r)
+	return total, err
 }
 
 // handBack sends what was deferred while the rest was being sent, with the stream holding what comes after it, and opens
-// the topic. Passed is not asked here: it would wait for what the stream holds.
+// the topic. Rows that nobody has deferred are among those that the stream holds or has not read; Passed is not asked,
+// because it would wait for what is held.
 func (s *Sweeper) handBack(ctx context.Context, topic string) (Result, error) {
 	if !s.gate.Hold(ctx, topic) {
 		return Result{}, nil
 	}
 	var total Result
 	for {
-		refs, err := s.backlog(ctx, topic)
+		refs, err := s.rows.Backlog(ctx, store.Query{Only: topic, Early: true, Deferred: true, Limit: backlogLimit})
 		if err == nil && len(refs) == 0 {
 			total.More = !s.gate.HandBack(ctx, topic)
 			return total, nil

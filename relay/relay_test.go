@@ -1,0 +1,269 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/relay"
+	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/router"
+	"example.com/outbox-relay/sweeper"
+)
+
+// process is one relay attached to a world.
+type process struct {
+	relay  *relay.Relay
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func start(t require.TestingT, w *world, generation int) *process {
+	h := &hands{world: w, generation: generation}
+	route, err := router.New(router.Config{Source: "test"})
+	require.NoError(t, err)
+	log := zerolog.Nop()
+	if os.Getenv("RELAY_TEST_LOG") != "" {
+		log = zerolog.New(os.Stderr)
+	}
+	policy := retry.Policy{Backoff: []time.Duration{time.Second, 3 * time.Second}, Jitter: 0.2, MaxRetries: 100}
+	r := relay.New(relay.Config{
+		Source: "test", By: "test", Mode: relay.Auto, Start: "now", SaveInterval: time.Second,
+		InFlight: 40, InFlightBytes: 1 << 20, Unmarked: 100, MarkBatch: 10, MarkDelay: 20 * time.Millisecond,
+		Retry: policy, DrainTimeout: 10 * time.Second,
+		Sweep: sweeper.Config{Interval: 30 * time.Second, Batch: 7, Grace: 0, Lease: relay.ClaimLease, Retry: policy},
+	}, relay.Deps{
+		OpenReader: func(context.Context) (relay.Reader, error) { return &reader{hands: h}, nil },
+		Rows:       h, Sweep: h, Broker: broker{h}, Checkpoints: h, Lock: lock{}, Router: route,
+		Metrics: metrics.New("test").Source("test"),
+	}, log)
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{relay: r, cancel: cancel, done: make(chan error, 1)}
+	go func() { p.done <- r.Run(ctx) }()
+	return p
+}
+
+// stop stops a relay cleanly.
+func (p *process) stop() error {
+	p.cancel()
+	return <-p.done
+}
+
+// settle waits until no row is pending or failed.
+func (w *world) settle(t require.TestingT, limit time.Duration) {
+	deadline := time.Now().Add(limit)
+	for {
+		open := w.open()
+		if len(open) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			require.FailNow(t, "not settled", "%d rows, such as %+v", len(open), open[0])
+		}
+		pause(context.Background(), 100*time.Millisecond)
+	}
+}
+
+func (w *world) open() []tableRow {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var open []tableRow
+	for _, r := range w.table {
+		if r.status == outbox.Pending || r.status == outbox.Failed {
+			open = append(open, *r)
+		}
+	}
+	return open
+}
+
+// verdict checks no loss and order of first occurrences, and returns the number of duplicates.
+func (w *world) verdict(t require.TestingT) (duplicates int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := map[string]bool{}
+	last := map[string]string{}
+	for _, rec := range w.records {
+		if seen[rec.msgID] {
+			duplicates++
+			continue
+		}
+		seen[rec.msgID] = true
+		key := rec.topic + "/" + rec.key
+		if last[key] > rec.msgID {
+			require.FailNow(t, "inversion", "%s came after %s", rec.msgID, last[key])
+		}
+		last[key] = rec.msgID
+	}
+	for _, r := range w.table {
+		assert.True(t, seen[r.row.MsgID], "lost: %s", r.row.MsgID)
+		assert.Equal(t, outbox.Sent, r.status, "status of %s", r.row.MsgID)
+	}
+	return duplicates
+}
+
+func TestRelayDeliversInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1)
+		p := start(t, w, 0)
+		for i := range 500 {
+			w.commit(true, fmt.Sprintf("topic-%d", i%3), "a", "b", "a")
+			pause(t.Context(), time.Millisecond)
+		}
+		w.settle(t, time.Minute)
+		require.NoError(t, p.stop())
+		assert.Zero(t, w.verdict(t))
+	})
+}
+
+func TestRelayRestartsCleanlyWithoutDuplicates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(2)
+		for range 10 {
+			p := start(t, w, 0)
+			for range 100 {
+				w.commit(true, "topic", "a", "b", "c")
+				pause(t.Context(), time.Millisecond)
+			}
+			require.NoError(t, p.stop())
+		}
+		p := start(t, w, 0)
+		w.settle(t, time.Minute)
+		require.NoError(t, p.stop())
+		assert.Zero(t, w.verdict(t))
+	})
+}
+
+func TestTopicThatAppearsIsDeliveredInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(3)
+		w.setTopic("late", false, nil)
+		p := start(t, w, 0)
+		for i := range 3000 {
+			w.commit(true, "late", "a", "b")
+			w.commit(true, "other", "a", "b")
+			if i == 1500 {
+				w.setTopic("late", true, nil)
+			}
+			pause(t.Context(), 10*time.Millisecond)
+		}
+		w.settle(t, time.Minute)
+		require.NoError(t, p.stop())
+		assert.Zero(t, w.verdict(t))
+	})
+}
+
+func TestRowsThatWereNeverLoggedAreSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(4)
+		p := start(t, w, 0)
+		for range 50 {
+			w.commit(true, "topic", "logged")
+			w.commit(false, "topic", "unlogged")
+			w.commit(false, "never-streamed", "unlogged")
+			pause(t.Context(), 10*time.Millisecond)
+		}
+		w.settle(t, 2*time.Minute)
+		require.NoError(t, p.stop())
+		assert.Zero(t, w.verdict(t))
+	})
+}
+
+// TestRelayUnderFaults is the promise under everything that can happen at once: topics that come and go, Kafka and the
+// database away, crashes and clean restarts. After the last fault heals everything is delivered, in order per key.
+func TestRelayUnderFaults(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.Uint64().Draw(rt, "seed")
+		steps := rapid.SliceOfN(rapid.IntRange(0, 11), 5, 60).Draw(rt, "steps")
+		synctest.Test(t, func(t *testing.T) { underFaults(t, seed, steps) })
+	})
+}
+
+func underFaults(t *testing.T, seed uint64, steps []int) {
+	w := newWorld(seed)
+	generation := 0
+	p := start(t, w, generation)
+	var crashed sync.WaitGroup
+	stopWriting := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() { w.write(stopWriting) })
+	crashes := 0
+	for _, step := range steps {
+		name := fmt.Sprintf("topic-%d", step%3)
+		switch step {
+		case 0, 1, 2:
+			w.setTopic(name, false, nil)
+		case 3, 4, 5:
+			w.setTopic(name, true, nil)
+		case 6:
+			w.setTopic("topic-0", true, sarama.ErrNotEnoughReplicas)
+		case 7:
+			w.setTopic("topic-1", true, sarama.ErrTopicAuthorizationFailed)
+		case 8:
+			w.setKafka(false)
+		case 9:
+			w.setKafka(true)
+		case 10:
+			crashes++
+			generation = w.crash()
+			p.cancel()
+			old := p
+			crashed.Go(func() { <-old.done })
+			p = start(t, w, generation)
+		case 11:
+			w.setSQL(!w.sqlIsDown())
+		}
+		pause(t.Context(), time.Duration(200+step*170)*time.Millisecond)
+	}
+	w.setKafka(true)
+	w.setSQL(false)
+	for i := range 3 {
+		w.setTopic(fmt.Sprintf("topic-%d", i), true, nil)
+	}
+	close(stopWriting)
+	writer.Wait()
+	w.settle(t, 10*time.Minute)
+	require.NoError(t, p.stop())
+	crashed.Wait()
+	w.verdict(t)
+}
+
+func (w *world) write(stop <-chan struct{}) {
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return
+		case <-time.After(5 * time.Millisecond):
+			w.commit(true, fmt.Sprintf("topic-%d", i%3), "a", fmt.Sprintf("k%d", i%7))
+		}
+	}
+}
+
+func (w *world) setKafka(up bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kafkaUp = up
+}
+
+func (w *world) setSQL(down bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sqlDown = down
+}
+
+func (w *world) sqlIsDown() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sqlDown
+}
