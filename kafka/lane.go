@@ -39,6 +39,9 @@ func newLane(ctx context.Context, cfg *Config, maxBytes int, topic string, log z
 	return l, nil
 }
 
+// worthTelling is after how many attempts, in about a second, somebody may want to know.
+const worthTelling = 5
+
 // connect repeats until there is a producer or the dialer is cut.
 func connect(l *lane, topic string, log zerolog.Logger) (sarama.AsyncProducer, error) {
 	patient := newPatientClient(l.client, l.dial)
@@ -52,7 +55,7 @@ func connect(l *lane, topic string, log zerolog.Logger) (sarama.AsyncProducer, e
 				return producer, nil
 			}
 		}
-		if failures == 0 && !l.dial.isCut() {
+		if failures == worthTelling && !l.dial.isCut() {
 			log.Warn().Err(err).Msg("producer waits for a broker")
 		}
 		if !l.dial.pause(backoff.Next()) {

@@ -81,7 +81,6 @@ type stretch struct {
 	topic     string
 	partition int32
 	next, end int64
-	bytes     int32 // how much to fetch; grows where one batch is larger
 }
 
 var (
@@ -109,7 +108,7 @@ func (t *tail) read(ctx context.Context, topics []string) error {
 			if err != nil {
 				return err
 			}
-			leaders[leader] = append(leaders[leader], stretch{topic: topic, partition: partition, bytes: tailPartitionBytes})
+			leaders[leader] = append(leaders[leader], stretch{topic: topic, partition: partition})
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -192,15 +191,16 @@ func fetchRequest(open []stretch) *sarama.FetchRequest {
 		SessionEpoch: -1, // no session
 	}
 	for _, s := range open {
-		request.AddBlock(s.topic, s.partition, s.next, s.bytes, -1)
-		// What does not fit comes with the next fetch; the broker serves the first ones first.
+		// A batch larger than this comes whole all the same.
+		request.AddBlock(s.topic, s.partition, s.next, tailPartitionBytes, -1)
 	}
 	return request
 }
 
-// takeAll takes an answer in and returns what is left to be read, what has moved behind what has not.
+// takeAll takes an answer in and returns what is left to be read.
 func (t *tail) takeAll(answer *sarama.FetchResponse, open []stretch) ([]stretch, error) {
-	var still, moved []stretch
+	var left []stretch
+	moved := false
 	for _, s := range open {
 		block := answer.GetBlock(s.topic, s.partition)
 		if block == nil {
@@ -213,18 +213,15 @@ func (t *tail) takeAll(answer *sarama.FetchResponse, open []stretch) ([]stretch,
 		if err := t.take(&s, block); err != nil {
 			return nil, err
 		}
-		switch {
-		case s.next >= s.end:
-		case s.next > before:
-			moved = append(moved, s)
-		default:
-			still = append(still, s)
+		moved = moved || s.next > before
+		if s.next < s.end {
+			left = append(left, s)
 		}
 	}
-	if len(moved) == 0 && len(still) == len(open) {
+	if !moved {
 		return nil, errTailStuck
 	}
-	return append(still, moved...), nil
+	return left, nil
 }
 
 // take takes in what was fetched of one partition.
