@@ -61,6 +61,7 @@ const (
 	codeConnectionKilled  = 1927 // ER_CONNECTION_KILLED, MariaDB
 	codePurgedGTIDs       = 1789 // ER_MASTER_HAS_PURGED_REQUIRED_GTIDS
 	codeNoSuchTable       = 1146 // ER_NO_SUCH_TABLE
+	codeUnknownDatabase   = 1049 // ER_BAD_DB_ERROR
 	codeUnknownColumn     = 1054 // ER_BAD_FIELD_ERROR
 	codeGTIDNotInBinlog   = 1945 // ER_GTID_POSITION_NOT_FOUND_IN_BINLOG, MariaDB
 	codeGTIDNotInBinlog2  = 1946 // ER_GTID_POSITION_NOT_FOUND_IN_BINLOG2, MariaDB
@@ -171,12 +172,16 @@ func plain(err error) string {
 	if errors.As(err, &event) && event.Header != nil {
 		return fmt.Sprintf("event %s at %d can't be read", event.Header.EventType, event.Header.LogPos)
 	}
-	text := err.Error()
+	return shorten(err.Error())
+}
+
+// shorten cuts off what may be a message's content, and what is too long to read.
+func shorten(text string) string {
 	if i := strings.Index(text, ", data "); i >= 0 {
 		text = text[:i]
 	}
-	if len(text) > 300 {
-		text = text[:300] + "..."
+	if len(text) > 400 {
+		text = text[:400] + "..."
 	}
 	return text
 }

@@ -22,6 +22,6 @@ const (
 	MissedStatement = "statement" // a statement-format write named the table
 	MissedColumns   = "columns"   // the row's columns could not be told with certainty
 	MissedDecode    = "decode"    // a column's type or content is beyond the decoder
-	MissedXA        = "xa"        // rows of an XA transaction, which may still be rolled back
+	MissedIncident  = "incident"  // the server noted that events are missing from its binlog
 	MissedLarge     = "large"     // the transaction changed more of its own rows than fit the buffer, or the spill file failed
 )

@@ -10,8 +10,8 @@ import (
 //
 // Updates and deletes are not applied when they come, because the row may be in the file by then and an index of all rows
 // would not be bounded. They are kept as changes by (table, id), and applied when the rows are read: a change concerns
-// the rows that were inserted before it. Changes take memory as well; when they outgrow the bound, the rows are given up
-// to the sweeper.
+// the rows that were inserted before it. Changes take memory as well: with them the buffer may take twice its bound; when
+// they outgrow that, the rows are given up to the sweeper.
 type rowBuffer struct {
 	limit int
 	dir   string
@@ -24,7 +24,8 @@ type rowBuffer struct {
 	byRow   map[rowKey][]int // the changes of one row, by their place in changes
 	odd     int              // rows inserted with a status other than pending
 	lost    int              // rows given up
-	failed  error            // why: nil means that the changes were too many
+	reason  string           // why, a Missed word
+	failed  error            // the error behind it, if there was one
 }
 
 // rowKey names a row.
@@ -55,7 +56,7 @@ const (
 	changeOverhead = 256
 )
 
-// spilledAnyway keeps a small part of the bound for changes: rows go to the file at seven eighths.
+// rowLimit keeps a part of the bound for changes: rows go to the file at seven eighths of it.
 func (b *rowBuffer) rowLimit() int { return b.limit - b.limit/8 }
 
 // count returns how many rows were inserted.
@@ -84,14 +85,14 @@ func (b *rowBuffer) insert(row outbox.Row) {
 	if b.spill == nil {
 		spill, err := newSpillFile(b.dir)
 		if err != nil {
-			b.giveUp(err)
+			b.giveUp(MissedLarge, err)
 			b.lost++
 			return
 		}
 		b.spill = spill
 	}
 	if err := b.spill.append(&row); err != nil {
-		b.giveUp(err)
+		b.giveUp(MissedLarge, err)
 		b.lost++
 	}
 }
@@ -109,15 +110,15 @@ func (b *rowBuffer) change(key rowKey, update func(*outbox.Row), size int) {
 	b.byRow[key] = append(b.byRow[key], len(b.changes))
 	b.changes = append(b.changes, change{key: key, before: b.count(), update: update, bytes: size})
 	b.bytes += size
-	if b.spill != nil && b.bytes > b.limit || b.bytes > 2*b.limit {
-		b.giveUp(nil)
+	if b.bytes > 2*b.limit {
+		b.giveUp(MissedLarge, nil)
 	}
 }
 
 // giveUp drops everything: the sweeper will find the rows.
-func (b *rowBuffer) giveUp(err error) {
+func (b *rowBuffer) giveUp(reason string, err error) {
 	b.lost += b.count()
-	b.failed = err
+	b.reason, b.failed = reason, err
 	b.rows, b.changes, b.byRow, b.bytes = nil, nil, nil, 0
 	if b.spill != nil {
 		b.failed = errors.Join(b.failed, b.spill.close())
@@ -156,7 +157,7 @@ func (b *rowBuffer) rollback(m bufferMark) {
 	b.bytes, b.odd = m.bytes, m.odd
 	if b.spill != nil {
 		if err := b.spill.truncate(m.spill); err != nil {
-			b.giveUp(err)
+			b.giveUp(MissedLarge, err)
 		}
 	}
 }

@@ -1,0 +1,289 @@
+package canal
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/canal/position"
+)
+
+// assembler gathers what belongs to one transaction until its commit event, and keeps the place in the binlog.
+//
+// A transaction begins with its GTID event (MySQL has one also for transactions without a GTID) and is open until its
+// commit; nothing of it is seen before. Between two transactions the place is a boundary, where the stream may be
+// resumed.
+type assembler struct {
+	flavor string
+	limit  int
+	dir    string
+	log    zerolog.Logger
+
+	file string
+	pos  uint64
+	// end is the last boundary that was handed out, or where the stream started.
+	end position.End
+	// learn: the complete set of GTIDs is not known, so the one at the head of a file is passed on.
+	learn    bool
+	executed string
+	delta    gtidSet // transactions since end
+
+	txn  *openTransaction
+	next gtid // of the open transaction
+	last time.Time
+	// moved: there is a boundary beyond end.
+	moved bool
+	// prepared are the XA transactions seen prepared: whether they wrote into our tables.
+	prepared map[string]bool
+}
+
+// gtid is one transaction's, of the server's flavor.
+type gtid struct {
+	kind    gtidKind
+	mysql   mysqlKey
+	number  int64
+	mariadb mysql.MariadbGTID
+}
+
+// gtidKind tells what a gtid holds.
+type gtidKind uint8
+
+const (
+	gtidNone gtidKind = iota
+	gtidMySQL
+	gtidMariaDB
+)
+
+// openTransaction is a transaction whose commit has not been seen.
+type openTransaction struct {
+	rows       *rowBuffer
+	missed     map[string]int
+	kick       bool
+	began      bool // its BEGIN was seen, or there will be none
+	standalone bool // a MariaDB transaction of a single statement, without commit event
+	xa         bool
+	touched    bool // one of our tables is in it
+	xid        string
+	committed  time.Time
+	exact      bool // committed is the time of the commit, to the microsecond
+	saves      []savepoint
+}
+
+// savepoint is a place in an open transaction to which it may be rolled back.
+type savepoint struct {
+	name   string
+	rows   bufferMark
+	missed map[string]int
+	kick   bool
+}
+
+// maxPrepared bounds the XA transactions remembered.
+const maxPrepared = 10_000
+
+func (t *openTransaction) miss(reason string, n int) {
+	if n == 0 {
+		return
+	}
+	if t.missed == nil {
+		t.missed = make(map[string]int)
+	}
+	t.missed[reason] += n
+	t.kick = true
+}
+
+// begin opens a transaction. What was open before was never committed: the server died while writing it.
+func (a *assembler) begin(id gtid) *openTransaction {
+	a.discard()
+	a.next = id
+	a.txn = &openTransaction{rows: &rowBuffer{limit: a.limit, dir: a.dir}}
+	return a.txn
+}
+
+// discard drops the open transaction.
+func (a *assembler) discard() {
+	if a.txn == nil {
+		return
+	}
+	if err := a.txn.rows.close(); err != nil {
+		a.log.Warn().Err(err).Msg("spill file of a dropped transaction")
+	}
+	a.txn, a.next = nil, gtid{}
+}
+
+// save notes a savepoint. A second one of a name replaces the first.
+func (t *openTransaction) save(name string) {
+	t.release(name)
+	t.saves = append(t.saves, savepoint{name: name, rows: t.rows.mark(), missed: maps.Clone(t.missed), kick: t.kick})
+}
+
+// rollbackTo returns to a savepoint, which stays; those after it are gone. It reports whether there is such a savepoint.
+func (t *openTransaction) rollbackTo(name string) bool {
+	i := t.find(name)
+	if i < 0 {
+		return false
+	}
+	t.rows.rollback(t.saves[i].rows)
+	t.missed, t.kick = maps.Clone(t.saves[i].missed), t.saves[i].kick
+	t.saves = t.saves[:i+1]
+	return true
+}
+
+// release forgets a savepoint; what came after it stays in the transaction.
+func (t *openTransaction) release(name string) {
+	if i := t.find(name); i >= 0 {
+		t.saves = slices.Delete(t.saves, i, i+1)
+	}
+}
+
+func (t *openTransaction) find(name string) int {
+	for i := len(t.saves) - 1; i >= 0; i-- {
+		if t.saves[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// commit ends the open transaction. It returns nil when there is nothing in it for us.
+func (a *assembler) commit() *Transaction {
+	txn := a.txn
+	if txn == nil {
+		a.boundary()
+		return nil
+	}
+	a.txn = nil
+	a.count(a.next)
+	a.next = gtid{}
+	a.last = txn.committed
+	a.boundary()
+	n, err := txn.rows.net()
+	if err != nil {
+		txn.rows.giveUp(MissedLarge, err)
+		n = 0
+	}
+	if txn.rows.lost > 0 {
+		txn.miss(txn.rows.reason, txn.rows.lost)
+		a.log.Warn().Int("rows", txn.rows.lost).Str("reason", txn.rows.reason).AnErr("error", txn.rows.failed).
+			Msg("a transaction's rows are left to the sweeper")
+	}
+	t := &Transaction{CommittedAt: txn.committed, Kick: txn.kick, Missed: txn.missed, rows: txn.rows, n: n}
+	if n == 0 {
+		if err := t.Close(); err != nil {
+			a.log.Warn().Err(err).Msg("spill file of an empty transaction")
+		}
+	}
+	if t.empty() {
+		return nil
+	}
+	t.End = a.take()
+	return t
+}
+
+// rollback ends the open transaction without its rows. It still counts as dealt with.
+func (a *assembler) rollback() {
+	if a.txn == nil {
+		return
+	}
+	id, at := a.next, a.txn.committed
+	a.discard()
+	a.count(id)
+	a.last = at
+	a.boundary()
+}
+
+// count adds a transaction to those since the last end.
+func (a *assembler) count(id gtid) {
+	if id.kind == gtidNone {
+		return
+	}
+	switch set := a.delta.(type) {
+	case mysqlSet:
+		if id.kind == gtidMySQL {
+			set.addOne(id.mysql, id.number)
+		}
+	case mariadbSet:
+		if id.kind == gtidMariaDB {
+			set[id.mariadb.DomainID] = id.mariadb
+		}
+	}
+}
+
+// boundary notes that the present place is between two transactions.
+func (a *assembler) boundary() { a.moved = true }
+
+// take returns the present boundary as the end of what was read so far.
+func (a *assembler) take() position.End {
+	end := position.End{File: a.file, Pos: a.pos, Executed: a.executed}
+	if before, err := position.Compare(end.File, end.Pos, a.end.File, a.end.Pos); err == nil && before < 0 {
+		// A stream that was started by GTID begins to read before the place where the last one ended.
+		end.File, end.Pos = a.end.File, a.end.Pos
+	}
+	if !a.delta.Empty() {
+		if end.Executed != "" {
+			end.Executed = joined(a.flavor, end.Executed, a.delta)
+		} else {
+			end.GTID = a.delta.String()
+		}
+		clearSet(a.delta)
+	}
+	a.executed = ""
+	a.end, a.moved = position.End{File: end.File, Pos: end.Pos}, false
+	return end
+}
+
+// progress returns an empty transaction when the boundary has moved, nil when it has not.
+func (a *assembler) progress() *Transaction {
+	if !a.moved || a.txn != nil {
+		return nil
+	}
+	if a.delta.Empty() && a.executed == "" {
+		if c, err := position.Compare(a.file, a.pos, a.end.File, a.end.Pos); err == nil && c <= 0 {
+			a.moved = false
+			return nil
+		}
+	}
+	return &Transaction{End: a.take(), CommittedAt: a.last}
+}
+
+// remember notes whether a prepared XA transaction wrote into our tables.
+func (a *assembler) remember(xid string, touched bool) {
+	if a.prepared == nil || len(a.prepared) >= maxPrepared {
+		a.prepared = make(map[string]bool)
+	}
+	a.prepared[xid] = touched
+}
+
+// concerns reports whether a prepared XA transaction may have written into our tables, and forgets it.
+func (a *assembler) concerns(xid string) bool {
+	touched, known := a.prepared[xid]
+	delete(a.prepared, xid)
+	return touched || !known
+}
+
+// errNoTransaction is a rows event outside of any transaction: the stream was started at a place that is no boundary.
+var errNoTransaction = errors.New("rows outside of a transaction: the position is not between two transactions")
+
+func clearSet(set gtidSet) {
+	switch s := set.(type) {
+	case mysqlSet:
+		clear(s)
+	case mariadbSet:
+		clear(s)
+	}
+}
+
+// joined returns a set and what came after it. Both are the server's own and so well-formed; if not, the set is not told.
+func joined(flavor, text string, delta gtidSet) string {
+	set, err := parseGTIDs(flavor, text)
+	if err != nil {
+		return ""
+	}
+	if err := set.Add(delta.String()); err != nil {
+		return ""
+	}
+	return set.String()
+}

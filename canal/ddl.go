@@ -1,0 +1,114 @@
+package canal
+
+import (
+	"bytes"
+
+	"example.com/outbox-relay/outbox"
+)
+
+// mention says which of our names a statement contains.
+type mention struct {
+	// table: a local message table, qualified or of the statement's own database.
+	table bool
+	// name: a name that some local message table has, or one of their databases. More than table, for statements that
+	// may change what a name means.
+	name bool
+}
+
+// mentions looks for our tables' names in a statement. It is no parser: every name outside of strings and comments counts.
+// So it finds too much rather than too little.
+func (p Patterns) mentions(query []byte, database string) mention {
+	var (
+		m       mention
+		t       = tokens{text: query}
+		before  string // the name before a dot
+		dotted  bool
+		current string
+	)
+	for {
+		token, kind := t.next()
+		switch kind {
+		case tokenEnd:
+			return m
+		case tokenDot:
+			before, dotted = current, true
+			continue
+		case tokenOther:
+			current, dotted = "", false
+			continue
+		case tokenName:
+		}
+		current = token
+		m.name = m.name || p.MatchName(token) || p.MatchDatabase(token)
+		owner := database
+		if dotted {
+			owner = before
+		}
+		dotted = false
+		m.table = m.table || p.Match(outbox.Table{Database: owner, Name: token})
+		if m.table && m.name {
+			return m
+		}
+	}
+}
+
+// tokenKind tells the parts of a statement apart.
+type tokenKind uint8
+
+const (
+	tokenEnd tokenKind = iota
+	tokenName
+	tokenDot
+	tokenOther
+)
+
+// tokens cuts a statement into names and the rest.
+type tokens struct {
+	text []byte
+}
+
+func (t *tokens) next() (string, tokenKind) {
+	t.text = skipComments(t.text)
+	if len(t.text) == 0 {
+		return "", tokenEnd
+	}
+	switch b := t.text[0]; {
+	case b == '`' || b == '"':
+		return string(t.quoted(b)), tokenName
+	case b == '\'':
+		t.quoted(b)
+		return "", tokenOther
+	case b == '.':
+		t.text = t.text[1:]
+		return "", tokenDot
+	case identByte(b):
+		end := 1
+		for end < len(t.text) && identByte(t.text[end]) {
+			end++
+		}
+		name := string(t.text[:end])
+		t.text = t.text[end:]
+		return name, tokenName
+	}
+	t.text = t.text[1:]
+	return "", tokenOther
+}
+
+// quoted takes a quoted part. Quotes are doubled inside; in strings they may also be escaped.
+func (t *tokens) quoted(q byte) []byte {
+	body := t.text[1:]
+	for i := 0; i < len(body); i++ {
+		switch {
+		case body[i] == '\\' && q != '`':
+			i++
+		case body[i] != q:
+		case i+1 < len(body) && body[i+1] == q:
+			i++
+		default:
+			t.text = body[i+1:]
+			return bytes.ReplaceAll(body[:i], []byte{q, q}, []byte{q})
+		}
+	}
+	t.text = nil
+	return body
+}

@@ -1,0 +1,417 @@
+package canal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/replication"
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/canal/lean"
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/retry"
+)
+
+// decoder turns rows events into changes of a transaction's rowBuffer.
+type decoder struct {
+	parser   *parser
+	mapper   *mapper
+	patterns Patterns
+	statuses outbox.Statuses
+	log      zerolog.Logger
+	// closing ends what waits.
+	closing <-chan struct{}
+
+	// tables are the tables of the binlog by their ids, nil for tables that are none of ours. A server gives a table a
+	// new id whenever its definition changes.
+	tables map[uint64]*tableState
+	// lastWarned bounds the logging of what is left to the sweeper.
+	lastWarned time.Time
+}
+
+// tableState is what is known of one of our tables under one id.
+type tableState struct {
+	table   outbox.Table
+	raw     []byte // the TABLE_MAP it was made from
+	parsed  *replication.TableMapEvent
+	mapping *mapping
+	maker   rowMaker
+	// unmapped says why there is no mapping; it is tried again after retryAt.
+	unmapped *unmapped
+	retryAt  time.Time
+}
+
+// maxTables bounds the ids kept: temporary and altered tables bring new ones for ever.
+const maxTables = 10_000
+
+// Pauses of the decoder.
+const (
+	unmappedPause = 5 * time.Second
+	warnPause     = 30 * time.Second
+	visibleWait   = 10 * time.Millisecond // between looks for a row that is committed but not yet visible
+	visibleTries  = 50
+)
+
+func (d *decoder) reset() { d.tables = make(map[uint64]*tableState) }
+
+// forget drops what was learnt of our tables' columns, after a statement that may have changed them.
+func (d *decoder) forget() {
+	for id, st := range d.tables {
+		if st != nil {
+			delete(d.tables, id)
+		}
+	}
+}
+
+// tableMap notes a TABLE_MAP event. Other tables' are not decoded.
+func (d *decoder) tableMap(ev *replication.BinlogEvent, inside bool) error {
+	body := d.parser.body(ev, inside)
+	id, ok := tableID(body)
+	if !ok {
+		return malformed(ev.Header, "it has no table id")
+	}
+	st, known := d.tables[id]
+	if known && st == nil {
+		return nil
+	}
+	if !known {
+		database, name, ok := tableName(body)
+		if !ok {
+			return malformed(ev.Header, "it has no table name")
+		}
+		if len(d.tables) >= maxTables {
+			d.reset()
+		}
+		t := outbox.Table{Database: string(database), Name: string(name)}
+		if !d.patterns.Match(t) {
+			d.tables[id] = nil
+			return nil
+		}
+		st = &tableState{table: t, maker: rowMaker{table: t, statuses: d.statuses}}
+		d.tables[id] = st
+	}
+	// The library forgets its tables at the end of each statement.
+	event, err := d.parser.parse(ev, inside)
+	if err != nil {
+		return err
+	}
+	tm, ok := event.(*replication.TableMapEvent)
+	if !ok {
+		return malformed(ev.Header, "not a table map")
+	}
+	st.parsed = tm
+	if !bytes.Equal(body, st.raw) {
+		st.raw, st.mapping, st.unmapped = body, nil, nil
+	}
+	return nil
+}
+
+// rows decodes a rows event into the transaction. An error means that the event is malformed or that ctx ended; rows that
+// can't be mapped are counted in the transaction.
+func (d *decoder) rows(ctx context.Context, ev *replication.BinlogEvent, inside bool, txn *openTransaction) error {
+	id, ok := tableID(d.parser.body(ev, inside))
+	if !ok {
+		return malformed(ev.Header, "it has no table id")
+	}
+	st, known := d.tables[id]
+	switch {
+	case !known && !dummyTable(id):
+		return malformed(ev.Header, "no table map came before it")
+	case st == nil:
+		return nil
+	}
+	txn.touched = true
+	if txn.xa {
+		return nil
+	}
+	event, err := d.parser.parse(ev, inside)
+	if err != nil {
+		return err
+	}
+	rows, ok := event.(*replication.RowsEvent)
+	if !ok {
+		return malformed(ev.Header, "not a rows event")
+	}
+	kind := kindOf(ev.Header.EventType)
+	if kind != replication.EnumRowsEventTypeInsert && kind != replication.EnumRowsEventTypeUpdate && txn.rows.count() == 0 {
+		return nil // a delete of rows that are not of this transaction
+	}
+	job := &rowsJob{decoder: d, st: st, event: rows, view: d.parser.rows, txn: txn, kind: kind}
+	return job.run(ctx)
+}
+
+// kindOf tells inserts, updates and deletes apart.
+func kindOf(t replication.EventType) replication.EnumRowsEventType {
+	switch t {
+	case replication.WRITE_ROWS_EVENTv0, replication.WRITE_ROWS_EVENTv1, replication.WRITE_ROWS_EVENTv2,
+		replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1:
+		return replication.EnumRowsEventTypeInsert
+	case replication.DELETE_ROWS_EVENTv0, replication.DELETE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2,
+		replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
+		return replication.EnumRowsEventTypeDelete
+	default:
+		return replication.EnumRowsEventTypeUpdate
+	}
+}
+
+// mappingOf returns the table's mapping. When the server can't be asked for the columns it waits and asks again: to skip
+// the rows would lose them. It returns nil when the rows can't be mapped.
+func (d *decoder) mappingOf(ctx context.Context, st *tableState) (*mapping, error) {
+	if st.mapping != nil {
+		return st.mapping, nil
+	}
+	if st.unmapped != nil && time.Now().Before(st.retryAt) {
+		return nil, nil //nolint:nilnil // no mapping is an answer
+	}
+	mp, err := waitFor(ctx, d, st, func() (*mapping, error) { return d.mapper.mapTable(ctx, st.table, st.parsed) })
+	if u, ok := asUnmapped(err); ok {
+		st.unmapped, st.retryAt = u, time.Now().Add(unmappedPause)
+		return nil, nil //nolint:nilnil // no mapping is an answer
+	}
+	if err != nil {
+		return nil, err
+	}
+	st.mapping, st.unmapped = mp, nil
+	return mp, nil
+}
+
+// waitFor repeats a question to the server until it is answered: with a value, with *unmapped, or ctx ends.
+func waitFor[T any](ctx context.Context, d *decoder, st *tableState, ask func() (T, error)) (T, error) {
+	backoff := retry.NewBackoff(50*time.Millisecond, 5*time.Second, nil)
+	for {
+		v, err := ask()
+		_, isUnmapped := asUnmapped(err)
+		if err == nil || isUnmapped || ctx.Err() != nil || errors.Is(err, errClosed) {
+			return v, err
+		}
+		if now := time.Now(); now.Sub(d.lastWarned) > warnPause {
+			d.lastWarned = now
+			d.log.Warn().Str("table", st.table.String()).Str("error", plain(err)).
+				Msg("can't read the table's columns, waiting: grant SELECT on it if that is missing")
+		}
+		if waitErr := d.wait(ctx, backoff.Next()); waitErr != nil {
+			return v, waitErr
+		}
+	}
+}
+
+// wait blocks for a time, or until ctx or the reader ends.
+func (d *decoder) wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.closing:
+		return errClosed
+	}
+}
+
+// rowsJob is the decoding of one rows event.
+type rowsJob struct {
+	decoder *decoder
+	st      *tableState
+	event   *replication.RowsEvent
+	view    rowsView
+	txn     *openTransaction
+	kind    replication.EnumRowsEventType
+}
+
+func (j *rowsJob) run(ctx context.Context) error {
+	mp, err := j.decoder.mappingOf(ctx, j.st)
+	if err != nil {
+		return err
+	}
+	if mp == nil {
+		j.unmapped(j.st.unmapped)
+		return nil
+	}
+	mark := j.txn.rows.mark()
+	switch j.kind {
+	case replication.EnumRowsEventTypeInsert:
+		err = j.inserts(ctx, mp)
+	case replication.EnumRowsEventTypeDelete:
+		err = j.decode(mp, nil, j.visitDelete)
+	default:
+		err = j.updates(mp)
+	}
+	if err == nil {
+		return nil
+	}
+	if u, ok := asUnmapped(err); ok {
+		j.txn.rows.rollback(mark)
+		j.unmapped(u)
+		return nil
+	}
+	if ctx.Err() != nil || errors.Is(err, errClosed) {
+		return err
+	}
+	// Reading it again would not help: what TCP delivered is what the server has.
+	j.txn.rows.rollback(mark)
+	j.unmapped(&unmapped{reason: MissedDecode, detail: "rows of " + j.st.table.String() + " can't be decoded: " + plain(err)})
+	return nil
+}
+
+func (j *rowsJob) decode(mp *mapping, keep func(before, after lean.Image) bool, visit func(before, after lean.Image) error) error {
+	return mp.plan.DecodeSome(j.event, j.view.data, j.view.pos, keep, visit)
+}
+
+// unmapped leaves the event's rows to the sweeper. Updates and deletes matter only to rows that the transaction inserted:
+// these are then not known any more.
+func (j *rowsJob) unmapped(u *unmapped) {
+	if j.kind != replication.EnumRowsEventTypeInsert {
+		if j.txn.rows.count() > 0 {
+			j.txn.rows.giveUp(u.reason, nil)
+		}
+		return
+	}
+	n := j.count()
+	j.txn.miss(u.reason, n)
+	if now := time.Now(); now.Sub(j.decoder.lastWarned) > warnPause {
+		j.decoder.lastWarned = now
+		j.decoder.log.Warn().Str("table", j.st.table.String()).Int("rows", n).Str("error", u.detail).
+			Msg("rows are left to the sweeper")
+	}
+}
+
+// count returns how many rows the event has, 1 when that can't be told.
+func (j *rowsJob) count() int {
+	plan, err := lean.NewPlan(j.st.parsed, nil)
+	if err != nil {
+		return 1
+	}
+	n := 0
+	err = plan.DecodeSome(j.event, j.view.data, j.view.pos, func(_, _ lean.Image) bool {
+		n++
+		return false
+	}, func(_, _ lean.Image) error { return nil })
+	if err != nil {
+		return max(n, 1)
+	}
+	return n
+}
+
+// inserts adds the event's rows to the transaction.
+func (j *rowsJob) inserts(ctx context.Context, mp *mapping) error {
+	if len(mp.unproven) > 0 {
+		if err := j.prove(ctx, mp); err != nil {
+			return err
+		}
+	}
+	return j.decode(mp, nil, func(_, after lean.Image) error {
+		row := outbox.Row{Table: j.st.table}
+		if j.event.ColumnBitmap1 != nil && !fullImage(after, mp) {
+			_, err := waitFor(ctx, j.decoder, j.st, func() (struct{}, error) {
+				return struct{}{}, j.decoder.mapper.fill(ctx, mp, j.st.table, after)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if !j.st.maker.apply(&row, after) {
+			return &unmapped{reason: MissedColumns, detail: "a row of " + j.st.table.String() + " has no id"}
+		}
+		j.txn.rows.insert(row)
+		return nil
+	})
+}
+
+// fullImage reports whether the image holds every field that the table has.
+func fullImage(image lean.Image, mp *mapping) bool {
+	for f := range numFields {
+		if image[f].State == lean.Absent && mp.index[f] >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// prove compares the event's rows with the table before the mapping is trusted for the first time. A row just committed
+// may not be visible yet, so it looks a few times.
+func (j *rowsJob) prove(ctx context.Context, mp *mapping) error {
+	const some = 20
+	var images []lean.Image
+	err := j.decode(mp, func(_, _ lean.Image) bool { return len(images) < some }, func(_, after lean.Image) error {
+		images = append(images, append(lean.Image(nil), after...))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for range visibleTries {
+		found, err := waitFor(ctx, j.decoder, j.st, func() (bool, error) {
+			return j.decoder.mapper.prove(ctx, mp, j.st.table, images)
+		})
+		if err != nil {
+			return err
+		}
+		if found {
+			mp.unproven = nil
+			return nil
+		}
+		if mp.tries++; mp.tries > visibleTries {
+			break // rows that are gone, one event after the other: look once at each
+		}
+		if err := j.decoder.wait(ctx, visibleWait); err != nil {
+			return err
+		}
+	}
+	return &unmapped{reason: MissedColumns, detail: "no row of " + j.st.table.String() +
+		" is found by which to tell its columns: set binlog_row_metadata=FULL"}
+}
+
+// updates looks for rows that become pending, and notes what happens to rows of this very transaction. When it has none,
+// no row's text is decoded: the relay's own marks cost next to nothing.
+func (j *rowsJob) updates(mp *mapping) error {
+	own := j.txn.rows.count() > 0 && len(mp.unproven) == 0
+	return j.decode(mp, func(before, after lean.Image) bool {
+		if j.revives(before, after) {
+			j.txn.kick = true
+		}
+		return own
+	}, j.visitUpdate)
+}
+
+// revives reports whether an update makes a row pending that was not, or gives a pending row another id: an upsert or a
+// REPLACE that hits an existing row is logged so.
+func (j *rowsJob) revives(before, after lean.Image) bool {
+	status := &after[fieldStatus]
+	if status.State != lean.Present || j.st.maker.status(status) != outbox.Pending {
+		return false
+	}
+	was := &before[fieldStatus]
+	if was.State != lean.Present || j.st.maker.status(was) != outbox.Pending {
+		return true
+	}
+	old, ok := idOf(&before[fieldID])
+	id, ok2 := idOf(&after[fieldID])
+	return ok && ok2 && old != id
+}
+
+func (j *rowsJob) visitUpdate(before, after lean.Image) error {
+	id, ok := idOf(&before[fieldID])
+	if !ok {
+		return &unmapped{reason: MissedColumns, detail: "an update of " + j.st.table.String() + " tells no id"}
+	}
+	image := append(lean.Image(nil), after...)
+	size := 0
+	for f := range image {
+		size += len(image[f].Bytes) + 48
+	}
+	maker := &j.st.maker
+	j.txn.rows.change(rowKey{table: j.st.table, id: id}, func(row *outbox.Row) { maker.apply(row, image) }, size)
+	return nil
+}
+
+func (j *rowsJob) visitDelete(before, _ lean.Image) error {
+	id, ok := idOf(&before[fieldID])
+	if !ok {
+		return &unmapped{reason: MissedColumns, detail: "a delete from " + j.st.table.String() + " tells no id"}
+	}
+	j.txn.rows.change(rowKey{table: j.st.table, id: id}, nil, 0)
+	return nil
+}

@@ -1,0 +1,274 @@
+package canal
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/replication"
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/canal/position"
+)
+
+// dispatcher gives each event of the binlog its meaning.
+type dispatcher struct {
+	asm    *assembler
+	dec    *decoder
+	parser *parser
+	log    zerolog.Logger
+	// caughtUp: the server said that it has nothing more.
+	caughtUp bool
+	// fresh: nothing has come since the start.
+	fresh bool
+	// unknown are the event types already complained about.
+	unknown map[replication.EventType]bool
+}
+
+// handle takes one event. It returns a transaction when the event ends one with something in it for us.
+func (d *dispatcher) handle(ctx context.Context, ev *replication.BinlogEvent) (*Transaction, error) {
+	d.caughtUp = ev.Header.EventType == replication.HEARTBEAT_EVENT || ev.Header.EventType == replication.HEARTBEAT_LOG_EVENT_V2
+	if rotate, ok := ev.Event.(*replication.RotateEvent); ok {
+		d.rotate(rotate)
+		return nil, nil
+	}
+	d.advance(ev.Header)
+	return d.event(ctx, ev, false)
+}
+
+// advance moves the place behind the event. The event tells the lower 32 bits only.
+func (d *dispatcher) advance(h *replication.EventHeader) {
+	if h.LogPos == 0 || h.Flags&replication.LOG_EVENT_ARTIFICIAL_F != 0 {
+		return
+	}
+	a := d.asm
+	pos := a.pos&^math.MaxUint32 | uint64(h.LogPos)
+	if pos < a.pos && a.pos-pos > math.MaxUint32/2 {
+		pos += 1 << 32
+	}
+	if pos > a.pos {
+		a.pos = pos
+	}
+}
+
+// rotate follows the binlog into the next file. The server also sends a made-up rotate event first of all.
+func (d *dispatcher) rotate(e *replication.RotateEvent) {
+	a := d.asm
+	file := string(e.NextLogName)
+	if d.fresh {
+		// Where the server begins to read: with GTIDs, before the place where we want to go on.
+		d.fresh, a.file, a.pos = false, file, e.Position
+		return
+	}
+	if file == a.file && e.Position <= a.pos {
+		return
+	}
+	a.file, a.pos = file, e.Position
+	if a.txn == nil {
+		a.boundary()
+	}
+}
+
+// event handles an event, inside a compressed transaction or not.
+func (d *dispatcher) event(ctx context.Context, ev *replication.BinlogEvent, inside bool) (*Transaction, error) {
+	switch ev.Header.EventType {
+	case replication.TABLE_MAP_EVENT:
+		if d.asm.txn == nil {
+			return nil, errNoTransaction
+		}
+		return nil, d.dec.tableMap(ev, inside)
+	case replication.WRITE_ROWS_EVENTv0, replication.UPDATE_ROWS_EVENTv0, replication.DELETE_ROWS_EVENTv0,
+		replication.WRITE_ROWS_EVENTv1, replication.UPDATE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv1,
+		replication.WRITE_ROWS_EVENTv2, replication.UPDATE_ROWS_EVENTv2, replication.DELETE_ROWS_EVENTv2,
+		replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1, replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1,
+		replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1, replication.PARTIAL_UPDATE_ROWS_EVENT:
+		if d.asm.txn == nil {
+			return nil, errNoTransaction
+		}
+		return nil, d.dec.rows(ctx, ev, inside, d.asm.txn)
+	case replication.XID_EVENT:
+		d.stamp(ev)
+		return d.asm.commit(), nil
+	case replication.GTID_EVENT, replication.ANONYMOUS_GTID_EVENT, replication.GTID_TAGGED_LOG_EVENT:
+		return nil, d.mysqlGTID(ev, inside)
+	case replication.MARIADB_GTID_EVENT:
+		return nil, d.mariadbGTID(ev, inside)
+	case replication.QUERY_EVENT, replication.MARIADB_QUERY_COMPRESSED_EVENT:
+		return d.query(ev, inside)
+	case replication.EXECUTE_LOAD_QUERY_EVENT:
+		return nil, d.load(ev, inside)
+	case replication.XA_PREPARE_LOG_EVENT:
+		return d.xaPrepare(ev, inside), nil
+	case replication.TRANSACTION_PAYLOAD_EVENT:
+		return d.payload(ctx, ev)
+	default:
+		return d.aside(ev)
+	}
+}
+
+// aside handles the events that are no part of a transaction, or say nothing to us.
+func (d *dispatcher) aside(ev *replication.BinlogEvent) (*Transaction, error) {
+	switch ev.Header.EventType {
+	case replication.FORMAT_DESCRIPTION_EVENT:
+		return nil, d.format(ev)
+	case replication.PREVIOUS_GTIDS_EVENT, replication.MARIADB_GTID_LIST_EVENT:
+		return nil, d.listed(ev)
+	case replication.HEARTBEAT_EVENT, replication.HEARTBEAT_LOG_EVENT_V2, replication.STOP_EVENT:
+		if d.asm.txn == nil {
+			d.asm.boundary()
+		}
+		return nil, nil
+	case replication.INCIDENT_EVENT:
+		d.log.Error().Str("position", fmt.Sprintf("%s:%d", d.asm.file, d.asm.pos)).
+			Msg("the server notes that events are missing from its binlog: the sweeper looks for their rows")
+		return d.incident(), nil
+	case replication.ROWS_QUERY_EVENT, replication.INTVAR_EVENT, replication.RAND_EVENT, replication.USER_VAR_EVENT,
+		replication.BEGIN_LOAD_QUERY_EVENT, replication.APPEND_BLOCK_EVENT, replication.DELETE_FILE_EVENT,
+		replication.IGNORABLE_EVENT, replication.TRANSACTION_CONTEXT_EVENT, replication.VIEW_CHANGE_EVENT,
+		replication.MARIADB_ANNOTATE_ROWS_EVENT, replication.MARIADB_BINLOG_CHECKPOINT_EVENT,
+		replication.MARIADB_START_ENCRYPTION_EVENT:
+		return nil, nil
+	default:
+		if !d.unknown[ev.Header.EventType] && ev.Header.Flags&replication.LOG_EVENT_IGNORABLE_F == 0 {
+			d.unknown[ev.Header.EventType] = true
+			d.log.Warn().Uint8("event_type", byte(ev.Header.EventType)).Msg("unknown binlog event is passed over")
+		}
+		return nil, nil
+	}
+}
+
+// incident makes the sweeper look. It ends whatever was open.
+func (d *dispatcher) incident() *Transaction {
+	if d.asm.txn == nil {
+		d.asm.begin(gtid{})
+	}
+	d.asm.txn.miss(MissedIncident, 1)
+	return d.asm.commit()
+}
+
+func (d *dispatcher) format(ev *replication.BinlogEvent) error {
+	if _, err := d.parser.parse(ev, false); err != nil {
+		return err
+	}
+	// A file begins: after a restart of the server table ids begin anew, and a transaction that was open is lost.
+	d.dec.reset()
+	d.asm.discard()
+	return nil
+}
+
+// listed reads the set of transactions before the file, if the set is not known yet. Streams that were started by GTID
+// know theirs, and it may be ahead of what the file says.
+func (d *dispatcher) listed(ev *replication.BinlogEvent) error {
+	a := d.asm
+	if !a.learn || a.txn != nil {
+		return nil
+	}
+	event, err := d.parser.parse(ev, false)
+	if err != nil {
+		return err
+	}
+	switch e := event.(type) {
+	case *replication.PreviousGTIDsEvent:
+		a.executed = e.GTIDSets
+	case *replication.MariadbGTIDListEvent:
+		set := mariadbSet{}
+		for _, g := range e.GTIDs {
+			// Of each domain the last one is the newest.
+			set[g.DomainID] = g
+		}
+		a.executed = set.String()
+	}
+	if a.executed != "" {
+		clearSet(a.delta)
+		a.boundary()
+	}
+	return nil
+}
+
+// stamp gives the open transaction the time of its last statement, the commit, unless its GTID event told it exactly.
+func (d *dispatcher) stamp(ev *replication.BinlogEvent) {
+	if txn := d.asm.txn; txn != nil && !txn.exact && ev.Header.Timestamp != 0 {
+		txn.committed = time.Unix(int64(ev.Header.Timestamp), 0)
+	}
+}
+
+func (d *dispatcher) mysqlGTID(ev *replication.BinlogEvent, inside bool) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = malformed(ev.Header, "it ends too early")
+		}
+	}()
+	var tagged replication.GtidTaggedLogEvent
+	e := &tagged.GTIDEvent
+	decode := e.Decode
+	if ev.Header.EventType == replication.GTID_TAGGED_LOG_EVENT {
+		decode = tagged.Decode
+	}
+	if err := decode(d.parser.body(ev, inside)); err != nil {
+		return malformed(ev.Header, err.Error())
+	}
+	id := gtid{}
+	if ev.Header.EventType != replication.ANONYMOUS_GTID_EVENT {
+		sid, err := uuid.FromBytes(e.SID)
+		if err != nil {
+			return malformed(ev.Header, err.Error())
+		}
+		id = gtid{kind: gtidMySQL, mysql: mysqlKey{sid: sid, tag: e.Tag.String()}, number: e.GNO}
+	}
+	txn := d.asm.begin(id)
+	at := e.OriginalCommitTimestamp
+	if at == 0 {
+		at = e.ImmediateCommitTimestamp
+	}
+	if at != 0 {
+		txn.committed, txn.exact = time.UnixMicro(int64(at)), true
+	}
+	return nil
+}
+
+func (d *dispatcher) mariadbGTID(ev *replication.BinlogEvent, inside bool) error {
+	id, flags, ok := mariadbGTID(ev, d.parser.body(ev, inside))
+	if !ok {
+		return malformed(ev.Header, "it ends too early")
+	}
+	txn := d.asm.begin(gtid{kind: gtidMariaDB, mariadb: id})
+	txn.standalone = flags&mariadbStandalone != 0
+	txn.began = !txn.standalone
+	txn.xa = flags&mariadbPreparedXA != 0
+	return nil
+}
+
+// payload handles the events of a compressed transaction. They have no place of their own: the transaction ends where
+// the event that holds it ends.
+func (d *dispatcher) payload(ctx context.Context, ev *replication.BinlogEvent) (*Transaction, error) {
+	var ended *Transaction
+	err := payloadEvents(ev.Header, d.parser.body(ev, false), func(inner *replication.BinlogEvent) error {
+		t, err := d.event(ctx, inner, true)
+		if t != nil {
+			ended = t
+		}
+		return err
+	})
+	if err != nil && ended != nil {
+		return nil, closeBoth(err, ended)
+	}
+	return ended, err
+}
+
+// startAt prepares for a stream that begins at a position.
+func (d *dispatcher) startAt(p position.Position) error {
+	d.asm.discard()
+	delta, err := parseGTIDs(p.Flavor, "")
+	if err != nil {
+		return err
+	}
+	a := d.asm
+	a.flavor, a.file, a.pos, a.delta = p.Flavor, p.File, p.Pos, delta
+	a.end = position.End{File: p.File, Pos: p.Pos}
+	a.learn, a.executed, a.moved = p.GTID == "", "", false
+	d.dec.reset()
+	d.fresh, d.caughtUp = true, false
+	return nil
+}

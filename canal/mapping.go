@@ -1,0 +1,247 @@
+package canal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/replication"
+
+	"example.com/outbox-relay/canal/lean"
+	"example.com/outbox-relay/outbox"
+)
+
+// mapping says where the fields are in the row images of one definition of a table.
+type mapping struct {
+	plan  *lean.Plan
+	index [numFields]int // column of each field in the image, -1 where the table has none
+	// columns is what information_schema says, nil when the binlog told the names and nothing had to be asked.
+	columns []column
+	// unproven are fields that share the look of another column: were the columns in another order when the rows were
+	// written, nothing in the images would show it. Rows are compared with the table before such a mapping is trusted.
+	unproven []field
+	tries    int
+}
+
+// unmapped is why a table's rows can't be mapped with certainty: the sweeper gets them.
+type unmapped struct {
+	reason string // one of the Missed words
+	detail string
+}
+
+// Error returns the detail.
+func (u *unmapped) Error() string { return u.detail }
+
+// mapper makes mappings.
+type mapper struct {
+	q     querier
+	names [numFields]string
+}
+
+// mapTable makes the mapping for a table map. An *unmapped error means that it can't be made, any other that the server
+// could not be asked.
+func (m *mapper) mapTable(ctx context.Context, t outbox.Table, tm *replication.TableMapEvent) (*mapping, error) {
+	names, columns, err := m.columnNames(ctx, t, tm)
+	if err != nil {
+		return nil, err
+	}
+	mp := &mapping{columns: columns}
+	if err := m.locate(mp, t, names); err != nil {
+		return nil, err
+	}
+	wanted := make([]lean.Column, numFields)
+	for f, i := range mp.index {
+		wanted[f] = lean.Column{Index: i}
+		if i >= 0 && columns != nil {
+			c := &columns[i]
+			wanted[f] = lean.Column{
+				Index: i, Charset: c.charset, DataType: c.dataType, Unsigned: strings.Contains(c.fullType, "unsigned"),
+			}
+		}
+	}
+	if mp.plan, err = lean.NewPlan(tm, wanted); err != nil {
+		return nil, &unmapped{reason: MissedDecode, detail: fmt.Sprintf("columns of %s: %v", t, err)}
+	}
+	if mp.plan.Kinds()[fieldID] == lean.Bytes {
+		return nil, &unmapped{
+			reason: MissedColumns,
+			detail: fmt.Sprintf("column %s of %s is not an integer", m.names[fieldID], t),
+		}
+	}
+	if columns != nil {
+		mp.unproven = unprovenFields(tm, mp.index)
+	}
+	return mp, nil
+}
+
+// columnNames returns the names of the columns in the image: as the binlog tells them, else as the server knows them
+// now, provided that number and types agree.
+func (m *mapper) columnNames(ctx context.Context, t outbox.Table, tm *replication.TableMapEvent) ([]string, []column, error) {
+	if len(tm.ColumnName) > 0 && uint64(len(tm.ColumnName)) == tm.ColumnCount {
+		names := make([]string, len(tm.ColumnName))
+		for i := range names {
+			names[i] = string(tm.ColumnName[i])
+		}
+		return names, nil, nil
+	}
+	columns, err := m.read(ctx, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	if uint64(len(columns)) != tm.ColumnCount {
+		return nil, nil, &unmapped{reason: MissedColumns, detail: fmt.Sprintf(
+			"rows of %s have %d columns, the table has %d: set binlog_row_metadata=FULL, so that the binlog tells their names",
+			t, tm.ColumnCount, len(columns))}
+	}
+	names := make([]string, len(columns))
+	for i := range columns {
+		names[i] = columns[i].name
+		if !columns[i].fits(tm.ColumnType[i], tm.ColumnMeta[i]) {
+			return nil, nil, &unmapped{reason: MissedColumns, detail: fmt.Sprintf(
+				"column %s of %s has another type in the binlog: set binlog_row_metadata=FULL, so that the binlog tells the names",
+				names[i], t)}
+		}
+	}
+	return names, columns, nil
+}
+
+// read reads the columns of a table that must exist.
+func (m *mapper) read(ctx context.Context, t outbox.Table) ([]column, error) {
+	columns, err := readColumns(ctx, m.q, t)
+	if err != nil || len(columns) > 0 {
+		return columns, err
+	}
+	if _, err := tableGone(ctx, m.q, t); err != nil {
+		return nil, err
+	}
+	return nil, &unmapped{reason: MissedColumns, detail: fmt.Sprintf("table %s does not exist", t)}
+}
+
+// locate finds the fields among the names.
+func (m *mapper) locate(mp *mapping, t outbox.Table, names []string) error {
+	var missing []string
+	for f, name := range m.names {
+		mp.index[f] = -1
+		for i := range names {
+			if name != "" && strings.EqualFold(names[i], name) {
+				mp.index[f] = i
+			}
+		}
+		if mp.index[f] < 0 && field(f) < fieldKey {
+			missing = append(missing, name)
+		}
+	}
+	if missing != nil {
+		return &unmapped{
+			reason: MissedColumns,
+			detail: fmt.Sprintf("table %s has no column %s", t, strings.Join(missing, ", ")),
+		}
+	}
+	return nil
+}
+
+// unprovenFields returns the fields that look like another column of the table. Only what does not change after the
+// insert is listed, since it is compared with the table later.
+func unprovenFields(tm *replication.TableMapEvent, index [numFields]int) []field {
+	var list []field
+	for _, f := range []field{fieldID, fieldMsgID, fieldTopic, fieldContent, fieldCreated, fieldKey, fieldTrace} {
+		for i := range tm.ColumnType {
+			if index[f] >= 0 && i != index[f] && sameShape(tm, i, index[f]) {
+				list = append(list, f)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// fill gives the columns that an insert's image leaves out (binlog_row_image is not FULL) the values that the table gives
+// them. It returns *unmapped when a value can't be told.
+func (m *mapper) fill(ctx context.Context, mp *mapping, t outbox.Table, image lean.Image) error {
+	for f := range numFields {
+		if image[f].State != lean.Absent || mp.index[f] < 0 {
+			continue
+		}
+		if mp.columns == nil {
+			columns, err := m.read(ctx, t)
+			if err != nil {
+				return err
+			}
+			mp.columns = columns
+		}
+		value, ok := lean.Value{}, false
+		for i := range mp.columns {
+			if strings.EqualFold(mp.columns[i].name, m.names[f]) {
+				value, ok = mp.columns[i].value()
+			}
+		}
+		if !ok || f == fieldID {
+			return &unmapped{reason: MissedColumns, detail: fmt.Sprintf(
+				"rows of %s leave out column %s, whose value can't be told: set binlog_row_image=FULL", t, m.names[f])}
+		}
+		image[f] = value
+	}
+	return nil
+}
+
+// prove compares rows with the table. It returns true once one of them stands there as the mapping reads it, false when
+// none can be found, and *unmapped when one stands there otherwise.
+func (m *mapper) prove(ctx context.Context, mp *mapping, t outbox.Table, rows []lean.Image) (bool, error) {
+	byID := make(map[string]lean.Image, len(rows))
+	ids := make([]string, 0, len(rows))
+	for _, image := range rows {
+		if id := string(asText(&image[fieldID])); id != "" {
+			byID[id] = image
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return false, nil
+	}
+	names := make([]string, 0, numFields)
+	for f := range numFields {
+		name := "NULL"
+		if mp.index[f] >= 0 {
+			name = identifier(m.names[f])
+		}
+		names = append(names, name)
+	}
+	result, err := m.q.query(ctx, "SELECT "+strings.Join(names, ", ")+" FROM "+identifier(t.Database)+"."+identifier(t.Name)+
+		" WHERE "+identifier(m.names[fieldID])+" IN ("+strings.Join(ids, ", ")+")")
+	switch serverCode(err) {
+	case codeNoSuchTable, codeUnknownColumn, codeUnknownDatabase:
+		return false, &unmapped{reason: MissedColumns, detail: fmt.Sprintf("table %s has changed", t)}
+	}
+	if err != nil {
+		return false, fmt.Errorf("compare rows of %s: %w", t, err)
+	}
+	for i := range result.RowNumber() {
+		image, ok := byID[text(result, i, int(fieldID))]
+		if !ok {
+			continue
+		}
+		for _, f := range mp.unproven {
+			null, err := result.IsNull(i, int(f))
+			if err != nil {
+				return false, fmt.Errorf("compare rows of %s: %w", t, err)
+			}
+			if null != (image[f].State == lean.Null) || !bytes.Equal([]byte(text(result, i, int(f))), asText(&image[f])) {
+				return false, &unmapped{reason: MissedColumns, detail: fmt.Sprintf(
+					"row %s of %s has another %s than the binlog tells: set binlog_row_metadata=FULL",
+					strconv.Quote(text(result, i, int(fieldID))), t, m.names[f])}
+			}
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// asUnmapped returns the *unmapped in err.
+func asUnmapped(err error) (*unmapped, bool) {
+	var u *unmapped
+	ok := errors.As(err, &u)
+	return u, ok
+}

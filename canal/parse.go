@@ -1,0 +1,173 @@
+package canal
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-mysql-org/go-mysql/replication"
+
+	"example.com/outbox-relay/canal/lean"
+)
+
+// parser takes single events apart, with go-mysql's help. Which events are worth it is the caller's decision: the syncer
+// hands them out unparsed. The library panics on some malformed events; here that is an error.
+type parser struct {
+	outer *replication.BinlogParser
+	// inner is for the events inside a compressed transaction, which have no checksums.
+	inner *replication.BinlogParser
+	// rows is what the last rows event was decoded from: a copy of nothing, but a view of the event.
+	rows rowsView
+	// checksum is what events have at their end.
+	checksum int
+	ready    bool
+}
+
+// rowsView is the undecoded part of a rows event.
+type rowsView struct {
+	data []byte
+	pos  int
+}
+
+func newParser(flavor string) *parser {
+	p := &parser{outer: replication.NewBinlogParser(), inner: replication.NewBinlogParser()}
+	for _, b := range []*replication.BinlogParser{p.outer, p.inner} {
+		b.SetFlavor(flavor)
+		b.SetRowsEventDecodeFunc(func(e *replication.RowsEvent, data []byte) error {
+			pos, err := lean.Header(e, data)
+			p.rows = rowsView{data: data, pos: pos}
+			return err
+		})
+	}
+	return p
+}
+
+// malformed wraps errMalformed with the event's type and place, never with its content.
+func malformed(h *replication.EventHeader, what string) error {
+	return fmt.Errorf("%w: %s ending at %d: %s", errMalformed, h.EventType, h.LogPos, what)
+}
+
+// parse decodes an event; inside tells whether it came out of a compressed transaction.
+func (p *parser) parse(ev *replication.BinlogEvent, inside bool) (event replication.Event, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			event, err = nil, malformed(ev.Header, "it ends too early")
+		}
+	}()
+	if ev.Header.EventType == replication.FORMAT_DESCRIPTION_EVENT {
+		return p.format(ev)
+	}
+	if !p.ready {
+		return nil, malformed(ev.Header, "no format description came before it")
+	}
+	b := p.outer
+	if inside {
+		b = p.inner
+	}
+	parsed, err := b.Parse(ev.RawData)
+	if err != nil {
+		return nil, malformed(ev.Header, plain(err))
+	}
+	return parsed.Event, nil
+}
+
+func (p *parser) format(ev *replication.BinlogEvent) (replication.Event, error) {
+	parsed, err := p.outer.Parse(ev.RawData)
+	if err != nil {
+		return nil, malformed(ev.Header, plain(err))
+	}
+	inner, err := p.inner.Parse(ev.RawData)
+	if err != nil {
+		return nil, malformed(ev.Header, plain(err))
+	}
+	outer, ok := parsed.Event.(*replication.FormatDescriptionEvent)
+	twin, ok2 := inner.Event.(*replication.FormatDescriptionEvent)
+	if !ok || !ok2 {
+		return nil, malformed(ev.Header, "not a format description")
+	}
+	// The parser keeps this very event.
+	twin.ChecksumAlgorithm = replication.BINLOG_CHECKSUM_ALG_OFF
+	p.checksum = 0
+	if outer.ChecksumAlgorithm == replication.BINLOG_CHECKSUM_ALG_CRC32 {
+		p.checksum = replication.BinlogChecksumLength
+	}
+	p.ready = true
+	return outer, nil
+}
+
+// body returns what is between an event's header and its checksum.
+func (p *parser) body(ev *replication.BinlogEvent, inside bool) []byte {
+	end := len(ev.RawData)
+	if !inside {
+		end -= p.checksum
+	}
+	if end < replication.EventHeaderSize {
+		return nil
+	}
+	return ev.RawData[replication.EventHeaderSize:end]
+}
+
+// tableID reads the id at the head of a TABLE_MAP or rows event.
+func tableID(body []byte) (uint64, bool) {
+	if len(body) < 8 {
+		return 0, false
+	}
+	return uint64(binary.LittleEndian.Uint32(body)) | uint64(binary.LittleEndian.Uint16(body[4:]))<<32, true
+}
+
+// dummyTable reports whether a table id stands for no table: servers close a statement with such an event when none of
+// its rows is to be logged.
+func dummyTable(id uint64) bool { return id == 1<<48-1 || id == 1<<32-1 || id == 1<<24-1 }
+
+// tableName reads database and table of a TABLE_MAP without decoding the rest.
+func tableName(body []byte) (database, table []byte, ok bool) {
+	rest := body
+	for i, into := range []*[]byte{&database, &table} {
+		skip := 0
+		if i == 0 {
+			skip = 8 // id and flags
+		}
+		if len(rest) < skip+1 {
+			return nil, nil, false
+		}
+		n := int(rest[skip])
+		if len(rest) < skip+1+n+1 {
+			return nil, nil, false
+		}
+		*into = rest[skip+1 : skip+1+n]
+		rest = rest[skip+1+n+1:]
+	}
+	return database, table, true
+}
+
+// mariadbGTID reads a MariaDB GTID event.
+func mariadbGTID(ev *replication.BinlogEvent, body []byte) (gtid mysql.MariadbGTID, flags byte, ok bool) {
+	if len(body) < 13 {
+		return gtid, 0, false
+	}
+	return mysql.MariadbGTID{
+		SequenceNumber: binary.LittleEndian.Uint64(body),
+		DomainID:       binary.LittleEndian.Uint32(body[8:]),
+		ServerID:       ev.Header.ServerID,
+	}, body[12], true
+}
+
+// Flags of MariaDB's GTID event that go-mysql does not name.
+const (
+	mariadbStandalone = 1
+	mariadbPreparedXA = 64
+)
+
+// loadStatement reads database and statement of an EXECUTE_LOAD_QUERY event, a LOAD DATA logged as a statement.
+func loadStatement(body []byte) (database, query []byte, ok bool) {
+	const fixed = 4 + 4 + 1 + 2 + 2 + 4 + 4 + 4 + 1
+	if len(body) < fixed {
+		return nil, nil, false
+	}
+	databaseLen, varsLen := int(body[8]), int(binary.LittleEndian.Uint16(body[11:]))
+	if len(body) < fixed+varsLen+databaseLen+1 {
+		return nil, nil, false
+	}
+	rest := body[fixed+varsLen:]
+	return rest[:databaseLen], rest[databaseLen+1:], true
+}

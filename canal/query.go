@@ -1,0 +1,107 @@
+package canal
+
+import (
+	"errors"
+
+	"github.com/go-mysql-org/go-mysql/replication"
+)
+
+// query handles a statement: the bounds of transactions, DDL, and rows changed by statements.
+func (d *dispatcher) query(ev *replication.BinlogEvent, inside bool) (*Transaction, error) {
+	event, err := d.parser.parse(ev, inside)
+	if err != nil {
+		return nil, err
+	}
+	q, ok := event.(*replication.QueryEvent)
+	if !ok {
+		return nil, malformed(ev.Header, "not a query")
+	}
+	d.stamp(ev)
+	a := d.asm
+	stmt := parseStatement(q.Query)
+	switch stmt.kind {
+	case stmtBegin:
+		if a.txn == nil {
+			a.begin(gtid{})
+			d.stamp(ev)
+		}
+		a.txn.began = true
+		return nil, nil
+	case stmtCommit:
+		return a.commit(), nil
+	case stmtRollback:
+		a.rollback()
+		return nil, nil
+	case stmtSavepoint, stmtRollbackTo, stmtRelease:
+		d.savepoint(stmt)
+		return nil, nil
+	case stmtXAStart, stmtXAEnd, stmtXAPrepare, stmtXACommit, stmtXARollback:
+		return d.xa(stmt), nil
+	case stmtWrite, stmtOther:
+	}
+	return d.statement(stmt, q.Schema, q.Query), nil
+}
+
+// statement handles DDL and writes logged as statements.
+func (d *dispatcher) statement(stmt statement, database, query []byte) *Transaction {
+	found := d.dec.patterns.mentions(query, string(database))
+	if found.name {
+		d.dec.forget()
+	}
+	txn := d.asm.txn
+	if txn == nil {
+		txn = d.asm.begin(gtid{})
+	}
+	switch {
+	case found.table && stmt.kind == stmtWrite:
+		txn.miss(MissedStatement, 1)
+		d.log.Warn().Str("position", d.place()).
+			Msg("a statement changed a local message table without row events, the sweeper looks for its rows: set binlog_format=ROW in that session")
+	case found.table:
+		txn.kick = true // rows may have come with a renamed table or an exchanged partition
+	}
+	if txn.began {
+		return nil // its commit is still to come
+	}
+	return d.asm.commit()
+}
+
+// load handles LOAD DATA logged as a statement.
+func (d *dispatcher) load(ev *replication.BinlogEvent, inside bool) error {
+	database, query, ok := loadStatement(d.parser.body(ev, inside))
+	if !ok {
+		return malformed(ev.Header, "it ends too early")
+	}
+	if d.asm.txn == nil || !d.dec.patterns.mentions(query, string(database)).table {
+		return nil
+	}
+	d.asm.txn.miss(MissedStatement, 1)
+	d.log.Warn().Str("position", d.place()).
+		Msg("LOAD DATA filled a local message table without row events, the sweeper looks for its rows: set binlog_format=ROW in that session")
+	return nil
+}
+
+// savepoint handles SAVEPOINT, ROLLBACK TO and RELEASE.
+func (d *dispatcher) savepoint(stmt statement) {
+	txn := d.asm.txn
+	if txn == nil {
+		return
+	}
+	switch stmt.kind {
+	case stmtSavepoint:
+		txn.save(stmt.name)
+	case stmtRelease:
+		txn.release(stmt.name)
+	default:
+		if !txn.rollbackTo(stmt.name) {
+			// Which rows are gone can't be told, so none is sent: the sweeper sees those that stayed.
+			d.log.Warn().Str("position", d.place()).Msg("rollback to a savepoint that was not logged: the transaction's rows are left to the sweeper")
+			txn.rows.giveUp(MissedStatement, nil)
+		}
+	}
+}
+
+func (d *dispatcher) place() string { return d.asm.file + ":" + formatPos(d.asm.pos) }
+
+// closeBoth closes a transaction that can't be handed out.
+func closeBoth(err error, t *Transaction) error { return errors.Join(err, t.Close()) }

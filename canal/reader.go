@@ -1,0 +1,170 @@
+package canal
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/replication"
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/retry"
+)
+
+// Reader reads one server's binlog. Stream and Next are for one goroutine, everything else may be called by any.
+type Reader struct {
+	cfg      Config
+	log      zerolog.Logger
+	observe  Observer
+	patterns Patterns
+	meta     *conn
+	state    stateKeeper
+
+	// mu guards the session, which Close ends from outside.
+	mu      sync.Mutex
+	session *session
+	closed  bool
+	// closing ends what waits in Next.
+	closing chan struct{}
+
+	// What follows belongs to the goroutine that calls Next.
+
+	dispatch *dispatcher
+	cursor   *Cursor // behind what Next returned last
+	backoff  *retry.Backoff
+	// stuck counts the sessions that ended, for a reason that may be the position's, before they brought anything.
+	stuck int
+	// reported is when Next last returned, noted when State was last written.
+	reported, noted time.Time
+	server          *server
+}
+
+// tlsChoice is the TLS setting of a connection, nil inside meaning none.
+type tlsChoice struct{ config *tls.Config }
+
+// Open connects for the first time and checks that the server can be streamed from. An error that is ErrCannotStream says
+// that it can't until somebody changes it; any other, that it could not be asked.
+func Open(ctx context.Context, cfg Config, log zerolog.Logger, observe Observer) (*Reader, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configuration of the binlog reader: %w", err)
+	}
+	cfg = cfg.withDefaults()
+	patterns, err := ParsePatterns(cfg.Tables)
+	if err != nil {
+		return nil, err
+	}
+	if observe == nil {
+		observe = NopObserver{}
+	}
+	r := &Reader{
+		cfg: cfg, log: log.With().Str("component", "canal").Logger(), observe: observe, patterns: patterns,
+		meta: &conn{cfg: cfg}, closing: make(chan struct{}),
+		backoff: retry.NewBackoff(100*time.Millisecond, 10*time.Second, nil),
+	}
+	if err := r.check(ctx); err != nil {
+		r.meta.close()
+		return nil, err
+	}
+	r.dispatch = newDispatcher(r.cfg, r.server.flavor, r.patterns, r.meta, r.closing, r.log)
+	return r, nil
+}
+
+func newDispatcher(cfg Config, flavor string, patterns Patterns, q querier, closing <-chan struct{}, log zerolog.Logger) *dispatcher {
+	parser := newParser(flavor)
+	return &dispatcher{
+		parser: parser, log: log,
+		asm: &assembler{flavor: flavor, limit: cfg.BufferBytes, dir: cfg.SpillDir, log: log},
+		dec: &decoder{
+			parser: parser, mapper: &mapper{q: q, names: fieldNames(cfg.Columns)}, patterns: patterns,
+			statuses: cfg.Statuses, log: log, closing: closing,
+		},
+		unknown: make(map[replication.EventType]bool),
+	}
+}
+
+// check asks the server whether it can be streamed from, and settles what depends on the answers.
+func (r *Reader) check(ctx context.Context) error {
+	s, err := readServer(ctx, r.meta)
+	if err == nil {
+		err = checkStreamable(ctx, r.meta, s)
+	}
+	if err == nil {
+		r.cfg.ServerID, err = chooseServerID(ctx, r.meta, s, r.cfg)
+	}
+	if err == nil {
+		err = probeReplication(ctx, r.meta, r.cfg.ServerID)
+	}
+	if err != nil {
+		if denied(err) && !errors.Is(err, ErrCannotStream) {
+			return cannotStream("%s: %s", plain(err), grantAdvice(r.cfg.User))
+		}
+		return err
+	}
+	r.server = s
+	r.patterns = r.patterns.FoldCase(s.foldCase())
+	return nil
+}
+
+// Resolve says where to stream from: from the saved position if have is true and the server can go on from it, else from
+// where start says (StartNow or StartEarliest) or from the present end. It never fails because of the position: an error
+// means that the server could not be asked.
+func (r *Reader) Resolve(ctx context.Context, saved position.Position, have bool, start string) (Start, error) {
+	f, err := readFacts(ctx, r.meta)
+	if err != nil {
+		return Start{}, fmt.Errorf("resolve the position: %w", err)
+	}
+	if !have || saved.IsZero() {
+		return f.fresh(start)
+	}
+	s := f.decide(saved)
+	if !s.Usable {
+		return s, nil
+	}
+	wrong, err := f.checkHistory(ctx, r.meta, s.Position)
+	if err != nil {
+		return Start{}, fmt.Errorf("resolve the position: %w", err)
+	}
+	if wrong != "" {
+		return f.present(RecoveryInvalid, wrong), nil
+	}
+	return s, nil
+}
+
+// End asks the server for its binlog's present end, complete with GTID set and server id. Whatever was visible in the
+// tables before the call is in the binlog before that end.
+func (r *Reader) End(ctx context.Context) (position.Position, error) {
+	s, err := readServer(ctx, r.meta)
+	if err != nil {
+		return position.Position{}, err
+	}
+	return s.end(ctx, r.meta)
+}
+
+// Read returns the end of the last transaction that Next returned.
+func (r *Reader) Read() position.End { return r.state.get().Read }
+
+// State returns how the stream is doing.
+func (r *Reader) State() State { return r.state.get() }
+
+// Close ends the stream. A Next that waits returns. Transactions that were handed out stay usable.
+func (r *Reader) Close() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	close(r.closing)
+	ses := r.session
+	r.session = nil
+	r.mu.Unlock()
+	if ses != nil {
+		ses.close()
+	}
+	r.meta.close()
+	return nil
+}

@@ -1,0 +1,237 @@
+package canal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"example.com/outbox-relay/canal/position"
+)
+
+// server is what has to be known of the server to talk to it: which statements it knows, and how it writes its binlog.
+type server struct {
+	flavor  string
+	version [3]int
+	text    string // the version as the server prints it
+	// id is what position.Position.Server holds.
+	id        string
+	serverID  uint32
+	variables map[string]string
+}
+
+// serverVariables are the variables that are looked at; a server that lacks one leaves it out of its answer.
+var serverVariables = []string{
+	"version", "version_comment", "server_id", "server_uuid", "gtid_domain_id", "gtid_mode", "log_bin", "binlog_format",
+	"binlog_row_image", "binlog_row_metadata", "binlog_row_value_options", "lower_case_table_names",
+	"log_slave_updates", "log_replica_updates", "binlog_expire_logs_seconds", "expire_logs_days", "max_allowed_packet",
+	"system_time_zone", "time_zone", "binlog_transaction_compression",
+}
+
+// readServer asks the server who it is.
+func readServer(ctx context.Context, q querier) (*server, error) {
+	statement := "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('" + strings.Join(serverVariables, "','") + "')"
+	result, err := q.query(ctx, statement)
+	if err != nil {
+		return nil, fmt.Errorf("read server variables: %w", err)
+	}
+	s := &server{variables: make(map[string]string)}
+	for i := range result.RowNumber() {
+		s.variables[strings.ToLower(text(result, i, 0))] = text(result, i, 1)
+	}
+	s.text = s.variables["version"]
+	if s.version, err = parseVersion(s.text); err != nil {
+		return nil, err
+	}
+	id, err := strconv.ParseUint(s.variables["server_id"], 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("server_id %q of the server: %w", s.variables["server_id"], err)
+	}
+	s.serverID = uint32(id)
+	// MariaDB has no uuid. Two servers of one server_id and domain can't be told apart; replication forbids such a pair.
+	s.flavor, s.id = position.MySQL, s.variables["server_uuid"]
+	if strings.Contains(strings.ToLower(s.text+s.variables["version_comment"]), "mariadb") {
+		s.flavor = position.MariaDB
+		s.id = s.variables["server_id"] + ":" + s.variables["gtid_domain_id"]
+	}
+	return s, nil
+}
+
+// parseVersion reads the numbers at the head of a version.
+func parseVersion(text string) (v [3]int, err error) {
+	rest := text
+	for i := range v {
+		end := 0
+		for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
+			end++
+		}
+		if v[i], err = strconv.Atoi(rest[:end]); err != nil {
+			return v, fmt.Errorf("server version %q has no three numbers", text)
+		}
+		rest = strings.TrimPrefix(rest[end:], ".")
+	}
+	return v, nil
+}
+
+// atLeast reports whether the server has this version or a later one.
+func (s *server) atLeast(major, minor, patch int) bool {
+	want := [3]int{major, minor, patch}
+	for i := range want {
+		if s.version[i] != want[i] {
+			return s.version[i] > want[i]
+		}
+	}
+	return true
+}
+
+func (s *server) mariadb() bool { return s.flavor == position.MariaDB }
+
+// gtid reports whether the server can be streamed by GTID: MySQL when all its transactions have one, MariaDB always.
+func (s *server) gtid() bool { return s.mariadb() || strings.EqualFold(s.variables["gtid_mode"], "ON") }
+
+// foldCase reports whether names of databases and tables are compared without regard to case.
+func (s *server) foldCase() bool {
+	v := s.variables["lower_case_table_names"]
+	return v != "" && v != "0"
+}
+
+func (s *server) on(variable string) bool {
+	v := s.variables[variable]
+	return v == "1" || strings.EqualFold(v, "ON")
+}
+
+// The statements that differ by version. SHOW MASTER STATUS and its like were removed from MySQL 8.4, their successors
+// came with 8.2 and 8.0.22; MariaDB keeps the old ones.
+
+func (s *server) showBinlogStatus() string {
+	if !s.mariadb() && s.atLeast(8, 2, 0) {
+		return "SHOW BINARY LOG STATUS"
+	}
+	return "SHOW MASTER STATUS"
+}
+
+func (s *server) showReplicas() string {
+	if !s.mariadb() && s.atLeast(8, 0, 22) {
+		return "SHOW REPLICAS"
+	}
+	return "SHOW SLAVE HOSTS"
+}
+
+func (s *server) showReplicaStatus() string {
+	switch {
+	case s.mariadb():
+		return "SHOW ALL SLAVES STATUS"
+	case s.atLeast(8, 0, 22):
+		return "SHOW REPLICA STATUS"
+	}
+	return "SHOW SLAVE STATUS"
+}
+
+// end asks for the binlog's present end, complete with the set of GTIDs up to it.
+//
+// MySQL's set may lag behind the position by transactions that are just being committed: it is never ahead of it.
+func (s *server) end(ctx context.Context, q querier) (position.Position, error) {
+	result, err := q.query(ctx, s.showBinlogStatus())
+	if err != nil {
+		return position.Position{}, fmt.Errorf("read the end of the binlog: %w", err)
+	}
+	if result.RowNumber() == 0 {
+		return position.Position{}, cannotStream("the server has no binary log: set log_bin and restart it")
+	}
+	p := position.Position{Server: s.id, Flavor: s.flavor, File: text(result, 0, 0)}
+	if p.Pos, err = strconv.ParseUint(text(result, 0, 1), 10, 64); err != nil {
+		return position.Position{}, fmt.Errorf("read the end of the binlog: position %q: %w", text(result, 0, 1), err)
+	}
+	switch {
+	case s.mariadb():
+		p.GTID, _, err = s.gtidAt(ctx, q, p.File, p.Pos)
+	case s.gtid():
+		p.GTID = cleanGTIDs(text(result, 0, 4))
+	}
+	return p, err
+}
+
+// gtidAt asks a MariaDB for the GTID position at a place in its binlog; ok is false when no event starts there.
+func (s *server) gtidAt(ctx context.Context, q querier, file string, pos uint64) (gtid string, ok bool, err error) {
+	result, err := q.query(ctx, "SELECT BINLOG_GTID_POS("+quote(file)+", "+strconv.FormatUint(pos, 10)+")")
+	if err != nil {
+		return "", false, fmt.Errorf("read the gtid position at %s:%d: %w", file, pos, err)
+	}
+	null, err := result.IsNull(0, 0)
+	if err != nil || null {
+		return "", false, err
+	}
+	return text(result, 0, 0), true, nil
+}
+
+// logFile is one file of the binlog.
+type logFile struct {
+	name string
+	size uint64
+}
+
+// logs lists the files of the binlog, oldest first.
+func (s *server) logs(ctx context.Context, q querier) ([]logFile, error) {
+	result, err := q.query(ctx, "SHOW BINARY LOGS")
+	if err != nil {
+		if serverCode(err) == codeNoBinlog {
+			return nil, cannotStream("the server has no binary log: set log_bin and restart it")
+		}
+		return nil, fmt.Errorf("list binlog files: %w", err)
+	}
+	files := make([]logFile, 0, result.RowNumber())
+	for i := range result.RowNumber() {
+		size, err := strconv.ParseUint(text(result, i, 1), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("list binlog files: size %q: %w", text(result, i, 1), err)
+		}
+		files = append(files, logFile{name: text(result, i, 0), size: size})
+	}
+	if len(files) == 0 {
+		return nil, errors.New("list binlog files: the server names none")
+	}
+	return files, nil
+}
+
+// purged asks which transactions are in no binlog file any more.
+func (s *server) purged(ctx context.Context, q querier, first string) (string, error) {
+	if s.mariadb() {
+		gtid, _, err := s.gtidAt(ctx, q, first, 4)
+		return gtid, err
+	}
+	result, err := q.query(ctx, "SELECT @@GLOBAL.gtid_purged")
+	if err != nil {
+		return "", fmt.Errorf("read gtid_purged: %w", err)
+	}
+	return cleanGTIDs(text(result, 0, 0)), nil
+}
+
+// cleanGTIDs removes the line breaks that MySQL puts into long sets.
+func cleanGTIDs(text string) string {
+	return strings.NewReplacer("\n", "", "\r", "", " ", "").Replace(text)
+}
+
+// text returns a cell as text, "" for NULL and for a column that the answer lacks. It is a copy: the cell is gone when
+// the next statement runs.
+func text(result *mysql.Result, row, column int) string {
+	v, err := result.GetString(row, column)
+	if err != nil {
+		return ""
+	}
+	return strings.Clone(v)
+}
+
+// cell is text by the column's name.
+func cell(result *mysql.Result, row int, column string) string {
+	v, err := result.GetStringByName(row, column)
+	if err != nil {
+		return ""
+	}
+	return strings.Clone(v)
+}
+
+// quote returns text as an SQL string literal. It is used for names that the server gave.
+func quote(text string) string { return "'" + mysql.Escape(text) + "'" }

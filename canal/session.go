@@ -1,0 +1,106 @@
+package canal
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"strconv"
+
+	"github.com/go-mysql-org/go-mysql/client"
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-mysql-org/go-mysql/replication"
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/canal/position"
+)
+
+// session is one connection that the server sends its binlog through.
+type session struct {
+	dialer   *rawDialer
+	syncer   *replication.BinlogSyncer
+	streamer *replication.BinlogStreamer
+}
+
+// eventCache is how many events may wait to be handled, enough to keep reading and decoding apart. The library's default
+// would hold 10240, whatever their size.
+const eventCache = 128
+
+// startSession makes the server send from a position.
+func startSession(ctx context.Context, cfg Config, tls *tlsChoice, s *server, from position.Position, log zerolog.Logger) (*session, error) {
+	host, port, err := splitAddr(cfg.Addr)
+	if err != nil {
+		return nil, err
+	}
+	ses := &session{dialer: &rawDialer{}}
+	ses.syncer = replication.NewBinlogSyncer(replication.BinlogSyncerConfig{
+		ServerID: cfg.ServerID, Flavor: s.flavor, Host: host, Port: port, User: cfg.User, Password: cfg.Password,
+		TLSConfig: tls.config, RawModeEnabled: true, HeartbeatPeriod: cfg.HeartbeatPeriod, ReadTimeout: cfg.ReadTimeout,
+		DisableRetrySync: true, DiscardGTIDSet: true, EventCacheCount: eventCache, Dialer: ses.dialer.dial,
+		FillZeroLogPos: s.mariadb() && s.atLeast(11, 4, 0), Logger: slog.New(quietHandler{log: log}), Option: patience,
+	})
+	// The library does not look at a context while it starts.
+	stop := context.AfterFunc(ctx, ses.dialer.close)
+	ses.streamer, err = ses.start(s, from)
+	if !stop() || err != nil {
+		ses.close()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, err
+	}
+	return ses, nil
+}
+
+func (s *session) start(srv *server, from position.Position) (*replication.BinlogStreamer, error) {
+	if srv.gtid() && from.GTID != "" {
+		set, err := parseGTIDs(from.Flavor, from.GTID)
+		if err != nil {
+			return nil, err
+		}
+		switch set := set.(type) {
+		case mysqlSet:
+			return s.syncer.StartSyncGTID(set.native())
+		case mariadbSet:
+			return s.syncer.StartSyncGTID(set.native())
+		}
+	}
+	if from.Pos > math.MaxUint32 {
+		return nil, fmt.Errorf("position %s is beyond 4 GiB", from)
+	}
+	return s.syncer.StartSync(mysql.Position{Name: from.File, Pos: uint32(from.Pos)})
+}
+
+// patience makes the server wait longer than its default of a minute for us to read on: while Kafka is away nothing is
+// read, and each connection that the server gives up costs reading a transaction again.
+func patience(c *client.Conn) error {
+	_, err := c.Execute("SET SESSION net_write_timeout = 3600")
+	return err
+}
+
+// close ends the connection and waits for the library's goroutine. The library would connect once more to kill the
+// connection on the server, and wait ten seconds for that when the server is away; the dialer refuses it.
+func (s *session) close() {
+	s.dialer.close()
+	s.syncer.Close()
+}
+
+// connectionID is how the server calls the connection.
+func (s *session) connectionID() uint32 { return s.syncer.LastConnectionID() }
+
+// splitAddr splits host:port; a socket's path has no port.
+func splitAddr(addr string) (host string, port uint16, err error) {
+	if len(addr) > 0 && addr[0] == '/' {
+		return addr, 0, nil
+	}
+	host, text, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, fmt.Errorf("address %q: %w", addr, err)
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return "", 0, fmt.Errorf("address %q: port: %w", addr, err)
+	}
+	return host, uint16(n), nil
+}

@@ -1,0 +1,253 @@
+package canal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/replication"
+
+	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/retry"
+)
+
+// progressPause is the time between two empty transactions while a busy server keeps the stream reading.
+const progressPause = 200 * time.Millisecond
+
+// notePause is the time between two looks at the clock for State while a large transaction is being read.
+const notePause = 100 * time.Millisecond
+
+// stuckLimit is how many sessions may fail at one place, for a reason that may be the place's, before it is given up.
+const stuckLimit = 3
+
+// Stream starts, or starts again elsewhere. The server is not asked before Next.
+func (r *Reader) Stream(_ context.Context, from position.Position) error {
+	r.endSession()
+	cursor, err := NewCursor(from)
+	if err != nil {
+		return err
+	}
+	if err := r.dispatch.startAt(from); err != nil {
+		return fmt.Errorf("stream from %s: %w", from, err)
+	}
+	r.cursor, r.stuck, r.reported = cursor, 0, time.Time{}
+	r.state.set(func(s *State) { s.Read = position.End{File: from.File, Pos: from.Pos} })
+	return nil
+}
+
+// Next returns the next transaction that has something in it for us, or an empty one that tells progress. It blocks, and
+// replaces broken connections by itself. It returns *PositionLost when the server can't go on from the position, an error
+// of ctx, or an error after Close.
+func (r *Reader) Next(ctx context.Context) (*Transaction, error) {
+	if r.cursor == nil {
+		return nil, errors.New("binlog reader was not started: call Stream first")
+	}
+	for {
+		ses, err := r.connected(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ev, err := ses.streamer.GetEvent(ctx)
+		if err != nil && ctx.Err() != nil {
+			return nil, ctx.Err() // the session stays: a Next with another context goes on
+		}
+		var t *Transaction
+		if err == nil {
+			t, err = r.take(ctx, ev)
+		}
+		switch {
+		case err != nil:
+			if err := r.failed(ctx, err); err != nil {
+				return nil, err
+			}
+		case t != nil:
+			return t, nil
+		}
+	}
+}
+
+// take handles an event and returns what Next is to return, if anything.
+func (r *Reader) take(ctx context.Context, ev *replication.BinlogEvent) (*Transaction, error) {
+	t, err := r.dispatch.handle(ctx, ev)
+	if err != nil {
+		return nil, err
+	}
+	caughtUp, now := r.dispatch.caughtUp, time.Now()
+	if t == nil && r.dispatch.asm.moved && (caughtUp || now.Sub(r.reported) >= progressPause) {
+		t = r.dispatch.asm.progress()
+	}
+	if t == nil && !caughtUp && now.Sub(r.noted) < notePause {
+		return nil, nil
+	}
+	if err := r.report(t, caughtUp, now); err != nil {
+		if t != nil {
+			err = closeBoth(err, t)
+		}
+		return nil, err
+	}
+	return t, nil
+}
+
+// report notes what is returned.
+func (r *Reader) report(t *Transaction, caughtUp bool, now time.Time) error {
+	r.noted = now
+	if t != nil {
+		if err := r.cursor.Advance(t.End); err != nil {
+			return err
+		}
+		r.reported = now
+		r.stuck = 0
+		r.backoff.Reset()
+		for reason, n := range t.Missed {
+			r.observe.Missed(reason, n)
+		}
+	}
+	r.state.set(func(s *State) {
+		s.LastEvent, s.CaughtUp = now, caughtUp
+		if t != nil {
+			s.Read = position.End{File: t.End.File, Pos: t.End.Pos}
+			s.Behind = max(0, now.Sub(t.CommittedAt))
+		}
+		if caughtUp {
+			s.Behind = 0
+		}
+	})
+	return nil
+}
+
+// connected returns the session, and makes one if there is none, however long it takes.
+func (r *Reader) connected(ctx context.Context) (*session, error) {
+	for {
+		r.mu.Lock()
+		ses, closed := r.session, r.closed
+		r.mu.Unlock()
+		switch {
+		case closed:
+			return nil, errClosed
+		case ses != nil:
+			return ses, nil
+		}
+		err := r.connect(ctx)
+		if err == nil {
+			continue
+		}
+		if err := r.failed(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// connect asks the server whether it can go on from the cursor, and starts a session there.
+func (r *Reader) connect(ctx context.Context) error {
+	ctx, cancel := r.untilClosed(ctx)
+	defer cancel()
+	f, err := readFacts(ctx, r.meta)
+	if err != nil {
+		return err
+	}
+	s := f.decide(r.cursor.Position())
+	if !s.Usable {
+		return &PositionLost{Reason: s.Recovery, Detail: s.Detail}
+	}
+	if s.Position.Server != r.cursor.Position().Server {
+		r.log.Warn().Str("detail", s.Detail).Msg("another server answers")
+	}
+	if r.cursor, err = NewCursor(s.Position); err != nil {
+		return err
+	}
+	if err := r.dispatch.startAt(s.Position); err != nil {
+		return err
+	}
+	tls := &tlsChoice{config: r.meta.streamTLS()}
+	ses, err := startSession(ctx, r.cfg, tls, f.server, s.Position, r.log)
+	if err != nil {
+		return strip(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		ses.close()
+		return errClosed
+	}
+	r.session, r.server = ses, f.server
+	r.state.connected(time.Now())
+	r.log.Info().Str("position", s.Position.String()).Str("server", s.Position.Server).Str("version", f.server.text).
+		Msg("streaming")
+	return nil
+}
+
+// failed ends the session after an error, and waits before the next one. What it returns ends Next.
+func (r *Reader) failed(ctx context.Context, err error) error {
+	// An event is half handled, so the session can't go on.
+	r.endSession()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	select {
+	case <-r.closing:
+		return errClosed
+	default:
+	}
+	var lost *PositionLost
+	if errors.As(err, &lost) {
+		return lost
+	}
+	if errors.Is(err, errNoTransaction) {
+		return &PositionLost{Reason: RecoveryInvalid, Detail: err.Error()}
+	}
+	reason := reasonOf(err)
+	first := r.state.get().Connected || r.stuck == 0
+	r.state.disconnected(time.Now(), reason, err)
+	r.observe.Reconnect(reason)
+	if reason == reasonFatal || reason == reasonMalform {
+		if r.stuck++; r.stuck >= stuckLimit {
+			recovery, detail := fatalDetail(err)
+			return &PositionLost{Reason: recovery, Detail: detail}
+		}
+	}
+	event := r.log.Debug()
+	if first {
+		event = r.log.Warn()
+	}
+	event.Str("reason", reason).Str("error", plain(err)).Msg("binlog connection lost, reconnecting")
+	return r.pause(ctx)
+}
+
+// pause waits before the next attempt.
+func (r *Reader) pause(ctx context.Context) error {
+	waiting, cancel := r.untilClosed(ctx)
+	defer cancel()
+	if err := retry.Wait(waiting, r.backoff.Next()); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return errClosed
+	}
+	return nil
+}
+
+// endSession ends the session if there is one, and drops the transaction that it left half-read.
+func (r *Reader) endSession() {
+	r.mu.Lock()
+	ses := r.session
+	r.session = nil
+	r.mu.Unlock()
+	if ses != nil {
+		ses.close()
+	}
+	r.dispatch.asm.discard()
+}
+
+// untilClosed returns a context that also ends when the reader is closed.
+func (r *Reader) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-r.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
