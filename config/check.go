@@ -82,7 +82,9 @@ func (k checker) sources(c *Config) {
 }
 
 func (k checker) server(s Server, at string) {
-	k.address(s.Address, at+".address")
+	if !strings.HasPrefix(s.Address, "/") {
+		k.address(s.Address, at+".address")
+	}
 	if _, err := s.TLSConfig(); err != nil {
 		k.add(at+".tls", "%s", err)
 	}
@@ -115,9 +117,19 @@ func (k checker) table(pattern, at string) {
 func (k checker) columns(c Columns, at string) {
 	used := make(map[string]string)
 	columns := []struct{ key, name string }{
-		{"id", c.ID}, {"msg_id", c.MsgID}, {"topic", c.Topic}, {"content", c.Content}, {"status", c.Status},
-		{"retry_count", c.RetryCount}, {"next_retry_time", c.NextRetryTime}, {"create_time", c.CreateTime},
-		{"update_time", c.UpdateTime}, {"key", c.Key}, {"headers", c.Headers}, {"last_error", c.LastError}, {"trace", c.Trace},
+		{"id", c.ID},
+		{"msg_id", c.MsgID},
+		{"topic", c.Topic},
+		{"content", c.Content},
+		{"status", c.Status},
+		{"retry_count", c.RetryCount},
+		{"next_retry_time", c.NextRetryTime},
+		{"create_time", c.CreateTime},
+		{"update_time", c.UpdateTime},
+		{"key", c.Key},
+		{"headers", c.Headers},
+		{"last_error", c.LastError},
+		{"trace", c.Trace},
 	}
 	for _, column := range columns {
 		name := strings.ToLower(column.name)

@@ -32,12 +32,12 @@ func (k checker) kafka(c *Config) {
 func (k checker) sasl(s SASL) {
 	switch s.Mechanism {
 	case "":
-		if s.User != "" || !s.Password.IsZero() || !s.Token.IsZero() {
+		if s.User != "" || !s.Password.IsZero() || s.TokenFile != "" {
 			k.add("kafka.sasl.mechanism", "is empty, so that the credentials beside it would not be used; set plain, scram-sha-256, scram-sha-512 or oauthbearer")
 		}
 	case "oauthbearer":
-		if s.Token.IsZero() {
-			k.add("kafka.sasl.token", "oauthbearer needs a token; set token_file")
+		if s.Password.IsZero() == (s.TokenFile == "") {
+			k.add("kafka.sasl.token_file", "oauthbearer needs a token; set token_file or, for one that never changes, password")
 		}
 	default:
 		if s.User == "" {
@@ -51,7 +51,7 @@ func (k checker) sasl(s SASL) {
 
 // redis never repeats a url: what is wrong with it may be its password.
 func (k checker) redis(c *Config) {
-	schemes := []string{"redis", "rediss", "redis+sentinel", "rediss+sentinel", "unix"}
+	schemes := []string{"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "unix"}
 	for i, u := range c.Redis.URL {
 		at := "redis.url"
 		if len(c.Redis.URL) > 1 {

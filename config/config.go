@@ -63,10 +63,9 @@ type Kafka struct {
 type SASL struct {
 	Mechanism    string `yaml:"mechanism" oneof:"|plain|scram-sha-256|scram-sha-512|oauthbearer" doc:"Empty: none."`
 	User         string `yaml:"user" doc:"The user."`
-	Password     Secret `yaml:"password" doc:"The password."`
+	Password     Secret `yaml:"password" doc:"The password; for oauthbearer the token."`
 	PasswordFile string `yaml:"password_file" doc:"File that holds the password."`
-	Token        Secret `yaml:"token" doc:"The bearer token, for oauthbearer."`
-	TokenFile    string `yaml:"token_file" doc:"File that holds the token; read again for each connection, so that it may be renewed."`
+	TokenFile    string `yaml:"token_file" doc:"File that holds the token for oauthbearer; read again for each connection, so that it may be renewed."`
 }
 
 // Redis is where the checkpoint is kept.

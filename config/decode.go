@@ -128,8 +128,8 @@ func (d *decoder) list(n *node, into reflect.Value, f field, path string) {
 			d.problems.add(itemPath, item.at, "an item without a value; remove it")
 			continue
 		}
-		if source, ok := value.Addr().Interface().(*Source); ok {
-			*source = defaultSource()
+		if f.typ.Elem() == reflect.TypeFor[Source]() {
+			value.Set(reflect.ValueOf(defaultSource()))
 		}
 		if section(f.typ) != nil {
 			d.structure(item, value, itemPath)

@@ -79,9 +79,14 @@ func fromFlags(sets []string, problems *problemList) []setting {
 // newSetting reads the text as YAML where the setting is a mapping or a list and the text begins like one.
 func newSetting(path []string, value *node, problems *problemList) setting {
 	t := typeAt(path)
-	isList := t != nil && t.Kind() == reflect.Slice
-	isSection := t != nil && section(t) != nil
-	if !(isList && strings.HasPrefix(value.text, "[") || isSection && strings.HasPrefix(value.text, "{")) {
+	bracket := ""
+	switch {
+	case t != nil && t.Kind() == reflect.Slice:
+		bracket = "["
+	case t != nil && section(t) != nil:
+		bracket = "{"
+	}
+	if bracket == "" || !strings.HasPrefix(value.text, bracket) {
 		return setting{path: path, value: value}
 	}
 	var found problemList

@@ -63,7 +63,7 @@ func TestProblems(t *testing.T) {
 		{"BadVersion", "kafka: {version: latest}\n", `1:18: kafka.version: "latest" must be a version such as 3.6.0`},
 		{"SASLWithoutMechanism", "kafka: {sasl: {user: u}}\n", "1:15: kafka.sasl.mechanism: is empty, so that the credentials"},
 		{"SASLWithoutPassword", "kafka: {sasl: {mechanism: plain, user: u}}\n", "1:15: kafka.sasl.password: plain needs a password"},
-		{"SASLWithoutToken", "kafka: {sasl: {mechanism: oauthbearer}}\n", "1:15: kafka.sasl.token: oauthbearer needs a token"},
+		{"SASLWithoutToken", "kafka: {sasl: {mechanism: oauthbearer}}\n", "1:15: kafka.sasl.token_file: oauthbearer needs a token"},
 		{"MessageLargerThanTheWindow", "kafka: {max_message_bytes: 1GiB}\n", "limits.in_flight_bytes: 64MiB is less than kafka.max_message_bytes (1GiB)"},
 		{"BatchLargerThanItsBound", "limits: {unmarked: 10}\n", "1:9: limits.mark_batch: 1000 is more than limits.unmarked (10)"},
 		{"RedisScheme", "redis: {url: http://x}\n", "1:14: redis.url: begins with an unknown scheme"},
@@ -103,14 +103,30 @@ func TestProblemsOfTheEnvironmentAndFlags(t *testing.T) {
 		env, flag []string
 		want      string
 	}{
-		{"Typo", []string{"OUTBOX_RELAY_SOURCE__PRIMARY__ADRESS=x"}, nil,
-			"environment OUTBOX_RELAY_SOURCE__PRIMARY__ADRESS: source.primary.adress: unknown key; did you mean OUTBOX_RELAY_SOURCE__PRIMARY__ADDRESS?"},
-		{"OneUnderscore", []string{"OUTBOX_RELAY_KAFKA_BROKERS=x"}, nil,
-			"environment OUTBOX_RELAY_KAFKA_BROKERS: kafka_brokers: unknown key; did you mean OUTBOX_RELAY_KAFKA__BROKERS?"},
-		{"Type", []string{"OUTBOX_RELAY_LIMITS__IN_FLIGHT=many"}, nil,
-			"environment OUTBOX_RELAY_LIMITS__IN_FLIGHT: limits.in_flight: \"many\" must be a whole number"},
-		{"NoYAML", []string{"OUTBOX_RELAY_KAFKA__BROKERS=[a"}, nil,
-			"environment OUTBOX_RELAY_KAFKA__BROKERS: kafka.brokers: begins with a bracket but is no YAML"},
+		{
+			"Typo",
+			[]string{"OUTBOX_RELAY_SOURCE__PRIMARY__ADRESS=x"},
+			nil,
+			"environment OUTBOX_RELAY_SOURCE__PRIMARY__ADRESS: source.primary.adress: unknown key; did you mean OUTBOX_RELAY_SOURCE__PRIMARY__ADDRESS?",
+		},
+		{
+			"OneUnderscore",
+			[]string{"OUTBOX_RELAY_KAFKA_BROKERS=x"},
+			nil,
+			"environment OUTBOX_RELAY_KAFKA_BROKERS: kafka_brokers: unknown key; did you mean OUTBOX_RELAY_KAFKA__BROKERS?",
+		},
+		{
+			"Type",
+			[]string{"OUTBOX_RELAY_LIMITS__IN_FLIGHT=many"},
+			nil,
+			"environment OUTBOX_RELAY_LIMITS__IN_FLIGHT: limits.in_flight: \"many\" must be a whole number",
+		},
+		{
+			"NoYAML",
+			[]string{"OUTBOX_RELAY_KAFKA__BROKERS=[a"},
+			nil,
+			"environment OUTBOX_RELAY_KAFKA__BROKERS: kafka.brokers: begins with a bracket but is no YAML",
+		},
 		{"Flag", nil, []string{"log.levle=info"}, "--set log.levle: log.levle: unknown key; did you mean log.level?"},
 		{"FlagWithoutValue", nil, []string{"s3cret"}, "--set: must be key.path=value"},
 		{"FlagWithoutKey", nil, []string{"=x"}, "--set: must be key.path=value"},

@@ -16,7 +16,7 @@ type Source struct {
 
 // Server is how to reach one MySQL or MariaDB server.
 type Server struct {
-	Address      string `yaml:"address" doc:"host:port."`
+	Address      string `yaml:"address" doc:"host:port, or the path of a socket."`
 	User         string `yaml:"user" doc:"The relay's user; outbox-relay init --print-sql tells the grants."`
 	Password     Secret `yaml:"password" doc:"The password."`
 	PasswordFile string `yaml:"password_file" doc:"File that holds the password."`

@@ -26,12 +26,12 @@ type TLSFiles struct {
 	KeyFile  string `yaml:"key_file" doc:"Its private key."`
 }
 
-// TLSConfig returns how to encrypt the connection, nil for tls: off. With tls: preferred (see TLSFallback) the
+// TLSConfig returns how to encrypt the connection, nil for tls: off. With tls: preferred (see TLSOptional) the
 // connection goes on unencrypted when the server has no TLS.
 func (s Server) TLSConfig() (*tls.Config, error) { return s.config(s.TLS, s.Address) }
 
-// TLSFallback reports whether a server without TLS is spoken to in clear.
-func (s Server) TLSFallback() bool { return s.TLS == tlsPreferred }
+// TLSOptional reports whether a server without TLS is spoken to in clear.
+func (s Server) TLSOptional() bool { return s.TLS == tlsPreferred }
 
 // TLSConfig returns how to encrypt the connections, nil for tls: off. Verifying an identity, the client library puts
 // in each broker's name.
