@@ -1,0 +1,67 @@
+# outbox-relay: what a person or CI runs. `make help` lists it.
+#
+# Tests that need servers live in files that begin with `//go:build !unit` (by convention *_server_test.go); nothing is
+# ever skipped at run time. `make test` runs everything, `make test-unit` leaves those files out by `-tags unit`.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+CACHE := $(or $(OUTBOX_RELAY_CACHE),$(HOME)/.cache/outbox-relay)
+LINT := $(CACHE)/bin/golangci-lint
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+# Two test binaries at a time suit two cores: most of their time is waiting for servers. TEST narrows what is tested
+# (TEST=./store/...), TESTFLAGS adds go test flags (TESTFLAGS='-run Mark -v').
+TEST ?= ./...
+TESTFLAGS ?=
+GOTEST := $(GO) test -race -shuffle=on -timeout 25m -p 2 $(TESTFLAGS)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## install what tests and lint need, if it is missing (as root or with sudo)
+	@scripts/setup.sh all
+
+.PHONY: test
+test: setup lint bin/rig ## everything: lint, then all tests against real servers, as CI does
+	@bin/rig exec -- $(GOTEST) $(TEST)
+
+.PHONY: test-unit
+test-unit: ## the tests that need no servers, in under a minute
+	@$(GOTEST) -tags unit $(TEST)
+
+.PHONY: lint
+lint: ## golangci-lint with .golangci.yml
+	@scripts/setup.sh lint
+	@$(LINT) run
+
+.PHONY: fmt
+fmt: ## format the code as lint wants it
+	@scripts/setup.sh lint
+	@$(LINT) fmt
+
+.PHONY: build
+build: ## bin/outbox-relay
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/outbox-relay ./cmd/outbox-relay
+
+.PHONY: rig
+rig: bin/rig ## start the servers and print a configuration to try the relay by hand; Ctrl-C ends them
+	@scripts/setup.sh servers
+	@bin/rig up
+
+.PHONY: demo
+demo: build ## the whole thing on this machine, with a verdict
+	@scripts/demo.sh
+
+.PHONY: bin/rig
+bin/rig:
+	@$(GO) build -o $@ ./test/rig/cmd/rig
+
+.PHONY: clean
+clean: ## remove what was built (the cache outside the checkout stays)
+	rm -rf bin
