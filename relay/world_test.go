@@ -350,20 +350,19 @@ func (h *hands) ClaimedTopics(_ context.Context, lease time.Duration) ([]string,
 
 func (h *hands) Offset(context.Context) (time.Duration, error) { return 0, nil }
 
-func (h *hands) NextDue(context.Context) (time.Duration, bool, error) {
+func (h *hands) NextDue(context.Context) (time.Time, bool, error) {
 	if err := h.enter(true); err != nil {
-		return 0, false, err
+		return time.Time{}, false, err
 	}
 	defer h.mu.Unlock()
-	var nearest time.Duration
-	found := false
+	var nearest time.Time
 	for _, r := range h.table {
 		open := r.status == outbox.Pending || r.status == outbox.Failed
-		if d := time.Until(r.next); open && d > 0 && (!found || d < nearest) {
-			nearest, found = d, true
+		if open && r.next.After(time.Now()) && (nearest.IsZero() || r.next.Before(nearest)) {
+			nearest = r.next
 		}
 	}
-	return nearest, found, nil
+	return nearest, !nearest.IsZero(), nil
 }
 
 // due is the store's idea of which rows a query returns.

@@ -20,7 +20,8 @@ type Rows interface {
 	MarkSent(ctx context.Context, refs []outbox.Ref) (int64, error)
 	MarkFailed(ctx context.Context, failures []store.Failure) ([]outbox.Ref, error)
 	MarkDead(ctx context.Context, failures []store.Failure) error
-	NextDue(ctx context.Context) (time.Duration, bool, error)
+	// NextDue returns when the nearest row that is not due yet becomes due. It is asked before the candidates are read.
+	NextDue(ctx context.Context) (time.Time, bool, error)
 }
 
 // Gate knows which topics are open; relay.Gate is the real one.

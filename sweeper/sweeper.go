@@ -65,8 +65,9 @@ func New(cfg Config, rows Rows, gate Gate, stream Stream, route Router, out Publ
 func (s *Sweeper) Kick() { poke(s.kick) }
 
 // WakeIn asks for a pass when d has gone by: a row becomes due then.
-func (s *Sweeper) WakeIn(d time.Duration) {
-	at := time.Now().Add(d)
+func (s *Sweeper) WakeIn(d time.Duration) { s.wakeAt(time.Now().Add(d)) }
+
+func (s *Sweeper) wakeAt(at time.Time) {
 	s.mu.Lock()
 	sooner := s.due.IsZero() || at.Before(s.due)
 	if sooner {
@@ -96,6 +97,9 @@ func (s *Sweeper) LastPass() time.Time {
 func (s *Sweeper) Run(ctx context.Context) {
 	failing := false
 	for ctx.Err() == nil {
+		if due, ok, err := s.rows.NextDue(ctx); err == nil && ok {
+			s.wakeAt(due)
+		}
 		result, err := s.Pass(ctx)
 		failing = s.report(ctx, result, err, failing)
 		s.mu.Lock()
@@ -104,7 +108,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 		if err == nil && result.More {
 			continue
 		}
-		s.sleep(ctx, s.pause(ctx, err))
+		s.sleep(ctx, s.pause(err))
 	}
 }
 
@@ -137,7 +141,7 @@ func (s *Sweeper) report(ctx context.Context, r Result, err error, failing bool)
 const soonest = 100 * time.Millisecond
 
 // pause returns how long to wait for the next pass.
-func (s *Sweeper) pause(ctx context.Context, err error) time.Duration {
+func (s *Sweeper) pause(err error) time.Duration {
 	wait := s.cfg.Interval
 	if err != nil {
 		return min(wait, 2*time.Second)
@@ -147,20 +151,21 @@ func (s *Sweeper) pause(ctx context.Context, err error) time.Duration {
 	} else if gateWait > 0 {
 		wait = min(wait, gateWait)
 	}
-	if due, ok, err := s.rows.NextDue(ctx); err == nil && ok {
-		wait = min(wait, due)
-	}
 	return max(wait, soonest)
 }
 
 // sleep waits for d, a kick, or the nearest time that somebody asked for.
 func (s *Sweeper) sleep(ctx context.Context, d time.Duration) {
 	end := time.Now().Add(d)
+	earliest := time.Now().Add(soonest)
 	for {
 		s.mu.Lock()
 		at := end
 		if !s.due.IsZero() && s.due.Before(at) {
 			at = s.due
+		}
+		if at.Before(earliest) {
+			at = earliest
 		}
 		s.mu.Unlock()
 		left := time.Until(at)

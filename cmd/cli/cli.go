@@ -1,0 +1,160 @@
+// Package cli is the command line: flags, exit codes and output. What the commands do is the other packages' business.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"example.com/outbox-relay/config"
+)
+
+// Exit codes, as scripts and supervisors rely on them.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1   // failed while running
+	ExitUsage       = 2   // wrong usage or configuration; nothing was touched
+	ExitSource      = 3   // the source can't be streamed and policy forbids going on
+	ExitLeadership  = 4   // lost leadership and could not hand over
+	ExitProblems    = 5   // a check found problems
+	ExitInterrupted = 130 // interrupted twice
+)
+
+// Streams are what a command reads and writes. Results go to Out, everything else to Err.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+}
+
+// app is what the commands share.
+type app struct {
+	version string
+	streams Streams
+	environ []string
+	flags   globalFlags
+}
+
+type globalFlags struct {
+	config string
+	sets   []string
+	output string
+	source string
+}
+
+// exitError carries an exit code with its error.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// exit makes an error end the program with a code of its own.
+func exit(code int, err error) error { return &exitError{code: code, err: err} }
+
+// Main runs the command line and returns the exit code.
+func Main(version string, args []string, streams Streams, environ []string) int {
+	ctx, stop := interruptible(streams.Err)
+	defer stop()
+	a := &app{version: version, streams: streams, environ: environ}
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	a.report(err)
+	return codeOf(err)
+}
+
+// codeOf maps an error to an exit code. What cobra says about flags and arguments is wrong usage.
+func codeOf(err error) int {
+	var coded *exitError
+	var broken *config.Error
+	switch {
+	case errors.As(err, &coded):
+		return coded.code
+	case errors.As(err, &broken):
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+// report writes an error for a person.
+func (a *app) report(err error) {
+	_, _ = fmt.Fprintf(a.streams.Err, "error: %s\n", err)
+}
+
+// interruptible returns a context that ends with the first SIGTERM or SIGINT. A second one ends the process at once.
+func interruptible(stderr io.Writer) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2) // size 2: the second must not be dropped while the first is handled
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		for count := 0; ; count++ {
+			select {
+			case <-signals:
+				if count > 0 {
+					_, _ = io.WriteString(stderr, "interrupted twice, stopping at once\n")
+					os.Exit(ExitInterrupted)
+				}
+				cancel()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel()
+	}
+}
+
+// root builds the command tree.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "outbox-relay",
+		Short: "Bring the rows of a local message table (transactional outbox) to Kafka",
+		Long: `outbox-relay tails the binlog of MySQL or MariaDB and publishes every committed row of the local message table
+to Kafka, in order and at least once. It marks the rows it has sent and keeps its position in Redis.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	root.SetIn(a.streams.In)
+	root.SetOut(a.streams.Out)
+	root.SetErr(a.streams.Err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exit(ExitUsage, errors.Join(err, errors.New("see "+cmd.CommandPath()+" --help")))
+	})
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.flags.config, "config", "", "configuration file (default: outbox-relay.yaml, then /etc/outbox-relay/outbox-relay.yaml)")
+	flags.StringArrayVar(&a.flags.sets, "set", nil, "set a configuration key, as key.path=value (repeatable)")
+	flags.StringVarP(&a.flags.output, "output", "o", "table", "output format: table, json or yaml")
+	flags.StringVar(&a.flags.source, "source", "", "the source to work on, where several are configured")
+	root.AddCommand(a.runCommand())
+	return root
+}
+
+// load reads the configuration and writes its warnings to the log.
+func (a *app) load() (*config.Config, error) {
+	res, err := config.Load(config.Input{File: a.flags.config, Sets: a.flags.sets, Environ: a.environ})
+	if err != nil {
+		return nil, exit(ExitUsage, err)
+	}
+	log := a.logger(res.Config)
+	for _, warning := range res.Warnings {
+		log.Warn().Msg(warning)
+	}
+	return res.Config, nil
+}

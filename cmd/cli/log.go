@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/config"
+)
+
+// logger returns the log that the configuration asks for, on stderr.
+func (a *app) logger(c *config.Config) zerolog.Logger {
+	level, err := zerolog.ParseLevel(c.Log.Level)
+	if err != nil {
+		level = zerolog.InfoLevel // the configuration was checked before
+	}
+	out := a.streams.Err
+	if c.Log.Format == "text" || c.Log.Format == "auto" && isTerminal(out) {
+		out = zerolog.ConsoleWriter{Out: out, TimeFormat: time.RFC3339, NoColor: !isTerminal(a.streams.Err)}
+	}
+	return zerolog.New(out).Level(level).With().Timestamp().Logger()
+}
+
+// isTerminal reports whether w is a character device.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"context"
+	"time"
+
+	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/relay"
+	"example.com/outbox-relay/store"
+)
+
+// The types below let the relay's ports take what the packages return.
+
+type broker struct{ *kafka.Client }
+
+// NewProducer returns the client's producer.
+func (b broker) NewProducer(results func(kafka.Result)) (relay.Producer, error) {
+	return b.Client.NewProducer(results)
+}
+
+// serverLock is GET_LOCK on the primary.
+type serverLock struct {
+	store  *store.Store
+	source string
+}
+
+// Acquire waits for the lock.
+func (l serverLock) Acquire(ctx context.Context) (relay.Held, error) {
+	return l.store.AcquireLock(ctx, l.source)
+}
+
+// lease is the lock in Redis.
+type lease struct {
+	store  *checkpoint.Store
+	source string
+	ttl    time.Duration
+}
+
+// Acquire waits for the lease.
+func (l lease) Acquire(ctx context.Context) (relay.Held, error) {
+	return l.store.AcquireLease(ctx, l.source, l.ttl)
+}
+
+// noLock is for who runs one relay only.
+type noLock struct{}
+
+// Acquire returns at once.
+func (noLock) Acquire(context.Context) (relay.Held, error) { return alwaysHeld{}, nil }
+
+type alwaysHeld struct{}
+
+// Lost never closes.
+func (alwaysHeld) Lost() <-chan struct{} { return nil }
+
+// Release does nothing.
+func (alwaysHeld) Release(context.Context) error { return nil }
+
+// observer counts what the reader tells. What it has missed is counted by the pump, with the transaction.
+type observer struct{ metrics *metrics.Source }
+
+// Reconnect counts a lost connection.
+func (o observer) Reconnect(reason string) { o.metrics.Reconnects.WithLabelValues(reason).Inc() }
+
+// Missed does nothing: see above.
+func (observer) Missed(string, int) {}
