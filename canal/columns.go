@@ -119,6 +119,22 @@ func tableGone(ctx context.Context, q querier, t outbox.Table) (bool, error) {
 	return false, fmt.Errorf("look at %s: %w", t, errRetry)
 }
 
+// matchingTables lists the tables that the patterns name, as far as the user may see them.
+func matchingTables(ctx context.Context, q querier, patterns Patterns) ([]outbox.Table, error) {
+	result, err := q.query(ctx, "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type LIKE '%BASE TABLE%'"+
+		" ORDER BY table_schema, table_name")
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", err)
+	}
+	var found []outbox.Table
+	for i := range result.RowNumber() {
+		if t := (outbox.Table{Database: text(result, i, 0), Name: text(result, i, 1)}); patterns.Match(t) {
+			found = append(found, t)
+		}
+	}
+	return found, nil
+}
+
 // errRetry asks for the same once more.
 var errRetry = errors.New("the table changed meanwhile")
 

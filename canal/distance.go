@@ -1,0 +1,127 @@
+package canal
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/canal/position"
+)
+
+// Distance is how far a position is behind the end of the binlog, and how long it will be readable.
+type Distance struct {
+	// Usable tells whether the server can go on from the position; Recovery and Detail say why not.
+	Usable   bool
+	Recovery string
+	Detail   string
+	// FileExists tells whether the position's own binlog file is still there.
+	FileExists bool
+	// BytesBehind is what would have to be read, as far as the files tell.
+	BytesBehind uint64
+	// FilesBehind is how many files begin behind the position.
+	FilesBehind int
+	// Retention is how long the server keeps binlog files, 0 when it keeps them for ever or can't be asked.
+	Retention time.Duration
+	// PurgedIn estimates when the position's file will be purged: a file goes when its last event is older than Retention.
+	// KnownPurge is false when that can't be told.
+	PurgedIn   time.Duration
+	KnownPurge bool
+	End        position.Position
+}
+
+// BinlogDistance asks the server how far a position is behind. It needs no Reader.
+func BinlogDistance(ctx context.Context, cfg Config, from position.Position) (Distance, error) {
+	c := &conn{cfg: cfg.withDefaults()}
+	defer c.close()
+	f, err := readFacts(ctx, c)
+	if err != nil {
+		return Distance{}, fmt.Errorf("measure the distance from %s: %w", from, err)
+	}
+	start := f.decide(from)
+	d := Distance{
+		Usable: start.Usable, Recovery: start.Recovery, Detail: start.Detail,
+		FileExists: f.file(from.File) >= 0, End: f.end, Retention: f.server.retention(),
+	}
+	d.BytesBehind, d.FilesBehind = f.behind(start)
+	if !d.FileExists || d.Retention == 0 {
+		return d, nil
+	}
+	next := f.file(from.File) + 1
+	if next == len(f.logs) {
+		// The file that is being written can't be purged: its time has not begun.
+		d.PurgedIn, d.KnownPurge = d.Retention, true
+		return d, nil
+	}
+	// When the file was closed is when the next one was begun.
+	begun, ok := fileBegun(ctx, cfg, f, f.logs[next].name)
+	if ok {
+		d.PurgedIn, d.KnownPurge = max(0, time.Until(begun.Add(d.Retention))), true
+	}
+	return d, nil
+}
+
+// behind sums up what the server would have to send.
+func (f *facts) behind(start Start) (bytes uint64, files int) {
+	from := f.file(start.Position.File)
+	if !start.Usable || from < 0 {
+		return 0, 0
+	}
+	for i := from; i < len(f.logs); i++ {
+		size := f.logs[i].size
+		if f.logs[i].name == f.end.File {
+			size = max(size, f.end.Pos)
+		}
+		if i == from {
+			size -= min(size, start.Position.Pos)
+		} else {
+			files++
+		}
+		bytes += size
+	}
+	return bytes, files
+}
+
+// retention is how long the server keeps binlog files, 0 for ever.
+func (s *server) retention() time.Duration {
+	if seconds, err := strconv.ParseInt(s.variables["binlog_expire_logs_seconds"], 10, 64); err == nil && seconds > 0 {
+		return time.Duration(seconds) * time.Second
+	}
+	if days, err := strconv.ParseFloat(s.variables["expire_logs_days"], 64); err == nil && days > 0 {
+		return time.Duration(days * 24 * float64(time.Hour))
+	}
+	return 0
+}
+
+// fileBegun asks for the head of a binlog file, whose event carries the time. SQL does not tell it, so the file is
+// streamed for a moment.
+func fileBegun(ctx context.Context, cfg Config, f *facts, file string) (time.Time, bool) {
+	cfg = cfg.withDefaults()
+	ctx, cancel := context.WithTimeout(ctx, cfg.ReadTimeout)
+	defer cancel()
+	c := &conn{cfg: cfg}
+	defer c.close()
+	id, err := chooseServerID(ctx, c, f.server, cfg)
+	if err != nil {
+		return time.Time{}, false
+	}
+	cfg.ServerID = id
+	from := position.Position{Flavor: f.server.flavor, File: file, Pos: 4}
+	ses, err := startSession(ctx, cfg, &tlsChoice{config: c.streamTLS()}, f.server, from, zerolog.Nop())
+	if err != nil {
+		return time.Time{}, false
+	}
+	defer ses.close()
+	for range 4 {
+		ev, err := ses.streamer.GetEvent(ctx)
+		if err != nil {
+			return time.Time{}, false
+		}
+		if ev.Header.Timestamp != 0 {
+			return time.Unix(int64(ev.Header.Timestamp), 0), true
+		}
+	}
+	return time.Time{}, false
+}
