@@ -23,9 +23,6 @@ import (
 	"example.com/outbox-relay/test/workload"
 )
 
-// source is the name that every test's relay gives its source.
-const source = "shop"
-
 // cast are the servers of a test and how many tables and topics it has. Zero values are the shared ones, one table and
 // two topics of three partitions.
 type cast struct {
@@ -45,6 +42,7 @@ type cast struct {
 type scene struct {
 	t        *testing.T
 	cast     cast
+	source   string // its name, and the database's
 	db       *sql.DB
 	binlog   *sql.DB // of the server whose binlog is read
 	tables   []string
@@ -74,6 +72,7 @@ func newScene(t *testing.T, c cast) *scene {
 		s.binlog = open(t, c.replica)
 	}
 	database := c.sql.Database(t)
+	s.source = database
 	for i := range max(1, c.tables) {
 		s.tables = append(s.tables, fmt.Sprintf("%s.local_message_%d", database, i))
 		require.NoError(t, workload.CreateMessages(t.Context(), s.db, s.tables[i], !c.plain))
@@ -92,7 +91,7 @@ func newScene(t *testing.T, c cast) *scene {
 	s.settings = s.relaySettings(database)
 	s.consume()
 	s.sampler = &harness.Sampler{
-		Checkpoint: harness.NewCheckpointReader(t, c.redis.URL(), fmt.Sprint(s.settings["redis.prefix"]), source),
+		Checkpoint: harness.NewCheckpointReader(t, c.redis.URL(), fmt.Sprint(s.settings["redis.prefix"]), s.source),
 		Primary:    s.db, Binlog: s.binlog, Flavor: c.sql.Flavor, Tables: s.tables, Ledger: s.ledger,
 	}
 	s.sampler.Start(t)
@@ -122,7 +121,7 @@ func (s *scene) relaySettings(database string) harness.Settings {
 		Tables:   []string{database + `./local_message_\d+/`},
 		Brokers:  s.cast.kafka.Brokers,
 		RedisURL: s.cast.redis.URL(),
-	}.Settings(s.t).With("source.name", source, "redis.prefix", s.cast.redis.Prefix(s.t))
+	}.Settings(s.t).With("source.name", s.source, "redis.prefix", s.cast.redis.Prefix(s.t))
 	if s.cast.replica != nil {
 		settings = settings.With("source.replica.address", s.cast.replica.Addr)
 	}
@@ -204,7 +203,7 @@ func (s *scene) writing(change func(*workload.Config)) (finish func() workload.S
 		<-ended
 		require.NoError(s.t, failed)
 		s.t.Logf("written: %d transactions, %d rows in %s, %d errors, last %v",
-			stats.Transactions, stats.Rows, stats.Elapsed.Round(time.Millisecond), stats.Errors, stats.LastError)
+			s.ledger.Counts().Transactions, stats.Rows, stats.Elapsed.Round(time.Millisecond), stats.Errors, stats.LastError)
 		return stats
 	}
 }
@@ -262,7 +261,7 @@ func (s *scene) judge(limit time.Duration, opts oracle.Options) *oracle.Verdict 
 		return time.Since(since) > 500*time.Millisecond
 	})
 	samples, fences := s.sampler.Evidence()
-	opts.Source = source
+	opts.Source = s.source
 	v := oracle.Judge(s.ledger, oracle.Evidence{Records: s.log.Records(), Rows: rows, Samples: samples, Fences: fences}, opts)
 	s.t.Logf("settled %s after the last commit\n%s", settled.Round(10*time.Millisecond), v)
 	return v

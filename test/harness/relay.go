@@ -80,7 +80,7 @@ func (r *Relay) cleanup() {
 		}
 	}
 	if r.t.Failed() {
-		r.t.Logf("log of relay %d (%s):\n%s", r.PID(), r.Console, tail(log, 24<<10))
+		r.t.Logf("log of relay %d (%s):\n%s", r.PID(), r.Console, tail(log, 12<<10))
 	}
 }
 
