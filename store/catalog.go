@@ -23,7 +23,7 @@ type foundIndex struct {
 // readColumns returns the columns of each table. Invisible ones are among them: the relay names its columns.
 func readColumns(ctx context.Context, conn *sql.Conn, where string) (map[string][]foundColumn, error) {
 	rows, err := conn.QueryContext(ctx, "SELECT TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), COALESCE(CHARACTER_SET_NAME,''),"+
-		" COALESCE(CHARACTER_MAXIMUM_LENGTH,0) FROM information_schema.COLUMNS"+where+" ORDER BY TABLE_NAME, ORDINAL_POSITION")
+		" COALESCE(COLLATION_NAME,''), COALESCE(CHARACTER_MAXIMUM_LENGTH,0) FROM information_schema.COLUMNS"+where+" ORDER BY TABLE_NAME, ORDINAL_POSITION")
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func readColumns(ctx context.Context, conn *sql.Conn, where string) (map[string]
 	for rows.Next() {
 		var table, columnType string
 		var c foundColumn
-		if err := rows.Scan(&table, &c.name, &c.kind, &columnType, &c.charset, &c.length); err != nil {
+		if err := rows.Scan(&table, &c.name, &c.kind, &columnType, &c.charset, &c.collate, &c.length); err != nil {
 			return nil, err
 		}
 		c.unsigned = strings.Contains(columnType, "unsigned")

@@ -102,7 +102,7 @@ func (s *Store) where(t *Table, f Filter) (condition, indexHint string) {
 		if t.HasKey {
 			key = "key"
 		}
-		parts = append(parts, t.col(key)+"="+literal(f.Key))
+		parts = append(parts, t.col(key)+"="+t.text(key, f.Key))
 	}
 	if f.OlderThan > 0 {
 		parts = append(parts, t.col("create_time")+"<=NOW()-"+interval(f.OlderThan))
@@ -111,7 +111,7 @@ func (s *Store) where(t *Table, f Filter) (condition, indexHint string) {
 		parts = append(parts, t.col("create_time")+">=NOW()-"+interval(f.NewerThan))
 	}
 	if f.Error != "" {
-		parts = append(parts, t.col("last_error")+" LIKE "+literal("%"+likeEscaper.Replace(f.Error)+"%"))
+		parts = append(parts, t.col("last_error")+" LIKE "+t.text("last_error", "%"+likeEscaper.Replace(f.Error)+"%"))
 	}
 	if len(parts) == 0 {
 		return "TRUE", indexHint

@@ -121,7 +121,7 @@ func describe(op string, err error) error {
 		return nil
 	}
 	var own *Error
-	if errors.As(err, &own) {
+	if errors.As(err, &own) || errors.Is(err, ErrFilter) {
 		return err
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -168,3 +168,12 @@ func (d *desk) plan(t testing.TB, statement string) string {
 	require.NoError(t, conn.QueryRowContext(t.Context(), "EXPLAIN FORMAT=JSON "+statement).Scan(&plan), statement)
 	return plan
 }
+
+// refs names rows that need not exist.
+func (d *desk) refs(n int) []outbox.Ref {
+	refs := make([]outbox.Ref, n)
+	for i := range refs {
+		refs[i] = outbox.Ref{Table: d.table, ID: uint64(i) + 1, MsgID: fmt.Sprint(i)} //nolint:gosec // positive
+	}
+	return refs
+}

@@ -64,11 +64,10 @@ type probe struct {
 }
 
 func (t *Table) probes() []probe {
-	assignments := []string{}
-	for _, meaning := range []string{"status", "retry_count", "next_retry_time", "update_time", "last_error"} {
-		if t.has(meaning) {
-			assignments = append(assignments, t.col(meaning)+"="+t.col(meaning))
-		}
+	// Constants, since reading a column would need SELECT too.
+	assignments := []string{t.col("status") + "=0", t.col("retry_count") + "=0", t.col("next_retry_time") + "=NULL", t.touched()}
+	if t.HasLastError {
+		assignments = append(assignments, t.col("last_error")+"=NULL")
 	}
 	// A condition that is false without looking at a column needs no privilege but the one that is probed.
 	return []probe{

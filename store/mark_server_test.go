@@ -97,7 +97,7 @@ func TestS36MarkByMsgIDInAnyCharacterSet(t *testing.T) {
 	both(t, func(t *testing.T, srv *rig.Server) {
 		for _, tc := range []struct{ charset, msgID, topic, content, stored string }{
 			{"gbk", "中-1", "订单", `{"s":"中文"}`, "7B2273223A22D6D0CEC4227D"},
-			{"latin1", "l1é", "café", `{"s":"é€"}`, "7B2273223A22E980227D"},
+			{"latin1 COLLATE latin1_general_cs", "l1é", "café", `{"s":"é€"}`, "7B2273223A22E980227D"},
 			{"utf8mb4", "😀", "t", `{"s":"😀'\\"}`, ""},
 			{"ucs2", "中é", "t", `{"s":"中é"}`, ""},
 		} {

@@ -121,7 +121,8 @@ func (l driverLog) Print(v ...any) { l.log.Debug().Msg("driver: " + fmt.Sprint(v
 
 // pool is a bounded set of prepared sessions, and the rule for trying again.
 type pool struct {
-	db *sql.DB
+	db    *sql.DB
+	tries int // at most for one call
 }
 
 func newPool(c driver.Connector, size int) *pool {
@@ -129,7 +130,7 @@ func newPool(c driver.Connector, size int) *pool {
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
 	db.SetConnMaxIdleTime(idleTimeout)
-	return &pool{db: db}
+	return &pool{db: db, tries: len(backoffs) + 1}
 }
 
 // backoffs are the waits between the tries of one call.
@@ -140,7 +141,7 @@ var backoffs = [...]time.Duration{20 * time.Millisecond, 100 * time.Millisecond,
 func (p *pool) run(ctx context.Context, op string, fn func(ctx context.Context, conn *sql.Conn) error) error {
 	for try := 0; ; try++ {
 		err := describe(op, p.once(ctx, fn))
-		if err == nil || ctx.Err() != nil || try >= len(backoffs) {
+		if err == nil || ctx.Err() != nil || try+1 >= p.tries {
 			return err
 		}
 		if !errors.Is(err, ErrBusy) && (try > 0 || !errors.Is(err, ErrUnreachable)) {

@@ -32,7 +32,8 @@ type column struct {
 	name    string
 	kind    string // DATA_TYPE, lower case
 	charset string // "" for a column that is no text
-	length  int64  // CHARACTER_MAXIMUM_LENGTH
+	collate string
+	length  int64 // CHARACTER_MAXIMUM_LENGTH
 }
 
 // binary reports whether the column holds bytes without a character set.
@@ -117,11 +118,24 @@ func (t *Table) parseID(text string) (uint64, error) {
 }
 
 // msgID quotes a msg_id for comparing it with the column.
-func (t *Table) msgID(id string) string {
-	if t.cols["msg_id"].binary() {
-		return binaryLiteral(id)
+func (t *Table) msgID(id string) string { return t.text("msg_id", id) }
+
+// text quotes a text for comparing it with a column, so that the column's index can serve and the comparison never fails.
+// The server turns a literal into the column's character set by itself, but refuses the whole statement when that lacks
+// one of the characters; converted by hand they become question marks, and match nothing.
+func (t *Table) text(meaning, value string) string {
+	c := t.cols[meaning]
+	switch {
+	case c.binary():
+		return binaryLiteral(value)
+	case c.charset == "" || c.charset == "utf8mb4" || ascii(value):
+		return literal(value)
 	}
-	return literal(id)
+	return "CONVERT(" + literal(value) + " USING " + c.charset + ") COLLATE " + c.collate
+}
+
+func ascii(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) < 0
 }
 
 // resolve finds the tables that the patterns name, and looks at their columns and indexes.
