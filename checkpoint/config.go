@@ -14,9 +14,10 @@ type Config struct {
 	//
 	//	redis://user:password@host:6379/0              one server; rediss:// with TLS
 	//	redis+sentinel://host:26379,host:26379/master/0  whichever server Sentinel says is the primary
-	//	redis+cluster://host:6379                      a cluster behind one address; several redis:// are a cluster too
+	//	redis+cluster://host:6379                      a cluster behind one address; a list of redis:// or host:port is one too
+	//	unix:///run/redis/redis.sock?db=0              one server on this machine
 	//
-	// Options behind a question mark: ca_file, cert_file, key_file, skip_verify=true (TLS), sentinel_user and sentinel_password.
+	// Options behind a question mark: db, ca_file, cert_file, key_file, skip_verify=true (TLS), sentinel_user and sentinel_password.
 	URLs []string
 	// Password, when not empty, is used in place of the one in the URLs.
 	Password string

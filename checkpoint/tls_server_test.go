@@ -69,3 +69,11 @@ func TestTLS(t *testing.T) {
 	require.Error(t, err, "nobody vouches for the server")
 	require.ErrorContains(t, err, "certificate")
 }
+
+func TestUnixSocket(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "redis.sock")
+	server := rig.Redis(t, rig.Args("--unixsocket", socket))
+	b := newBench(t, rawClient(t, server), false, "unix://:"+server.Password+"@"+socket)
+	lead(t, b, 4)
+}

@@ -41,12 +41,17 @@ var schemes = map[string]struct {
 	"rediss+sentinel": {modeSentinel, true},
 	"redis+cluster":   {modeCluster, false},
 	"rediss+cluster":  {modeCluster, true},
+	"unix":            {modeSingle, false},
 }
 
 // parseURL reads one address. Its errors never repeat the URL, because a password that was not percent-encoded may be
 // anywhere in it.
 func parseURL(raw string, base *tls.Config) (target, error) {
-	scheme, rest, found := strings.Cut(strings.TrimSpace(raw), "://")
+	raw = strings.TrimSpace(raw)
+	if addr, err := hostPort(raw, ""); err == nil {
+		return target{addrs: []string{addr}}, nil // host:port alone, as in the list of a cluster
+	}
+	scheme, rest, found := strings.Cut(raw, "://")
 	kind, known := schemes[scheme]
 	if !found || !known {
 		return target{}, errors.New("an address begins with redis://, rediss:// (TLS), redis+sentinel:// or redis+cluster://, " +
@@ -61,20 +66,43 @@ func parseURL(raw string, base *tls.Config) (target, error) {
 			t.tls = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
 	}
+	if scheme == "unix" {
+		return t, errors.Join(t.readSocket(hosts, path), t.readQuery(query))
+	}
 	return t, errors.Join(t.readHosts(hosts), t.readPath(path), t.readQuery(query))
+}
+
+// readSocket reads user:password@/path/of/socket.
+func (t *target) readSocket(credentials, path string) error {
+	if path == "" || credentials != "" && !strings.HasSuffix(credentials, "@") {
+		return errors.New("the socket's path is missing: write unix:///run/redis/redis.sock")
+	}
+	_, err := t.readUser(credentials)
+	t.addrs = []string{"/" + path} // go-redis takes what begins with a slash for a socket
+	return err
+}
+
+// readUser reads user:password@ and returns what follows.
+func (t *target) readUser(text string) (rest string, err error) {
+	at := strings.LastIndexByte(text, '@')
+	if at < 0 {
+		return text, nil
+	}
+	user, password, _ := strings.Cut(text[:at], ":")
+	var errUser, errPassword error
+	t.user, errUser = url.PathUnescape(user)
+	t.password, errPassword = url.PathUnescape(password)
+	if errUser != nil || errPassword != nil {
+		return "", errors.New("the user or password has a % that begins no percent-encoding: write %25 for %, or use a password file")
+	}
+	return text[at+1:], nil
 }
 
 // readHosts reads user:password@host:port,host:port.
 func (t *target) readHosts(text string) error {
-	if at := strings.LastIndexByte(text, '@'); at >= 0 {
-		user, password, _ := strings.Cut(text[:at], ":")
-		text = text[at+1:]
-		var errUser, errPassword error
-		t.user, errUser = url.PathUnescape(user)
-		t.password, errPassword = url.PathUnescape(password)
-		if errUser != nil || errPassword != nil {
-			return errors.New("the user or password has a % that begins no percent-encoding: write %25 for %, or use a password file")
-		}
+	text, err := t.readUser(text)
+	if err != nil {
+		return err
 	}
 	port := "6379"
 	if t.mode == modeSentinel {
@@ -104,7 +132,7 @@ func hostPort(text, port string) (string, error) {
 		}
 	}
 	n, err := strconv.Atoi(port)
-	if host == "" || err != nil || n < 1 || n > 65535 || strings.ContainsAny(host, " #\\") {
+	if host == "" || err != nil || n < 1 || n > 65535 || strings.ContainsAny(host, " #\\@/?") {
 		return "", errHost
 	}
 	return net.JoinHostPort(host, port), nil
@@ -127,7 +155,11 @@ func (t *target) readPath(path string) error {
 	if parts[0] == "" {
 		return nil
 	}
-	n, err := strconv.Atoi(parts[0])
+	return t.readDB(parts[0])
+}
+
+func (t *target) readDB(text string) error {
+	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
 		return errors.New("the database behind the host is no number: write redis://host:6379/0; if the password has a / " +
 			"then write %2F for it or use a password file")
@@ -140,6 +172,10 @@ func (t *target) readPath(path string) error {
 }
 
 func (t *target) readQuery(query string) error {
+	// With an @ it is more likely the rest of a password, which must not be repeated as an unknown option.
+	if strings.ContainsRune(query, '@') {
+		return errHost
+	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return errors.New("the options behind the question mark can't be read: write ?name=value&name=value")
@@ -151,12 +187,14 @@ func (t *target) readQuery(query string) error {
 		switch name {
 		case "ca_file", "cert_file", "key_file", "skip_verify":
 			tlsOptions[name] = value
+		case "db":
+			errs = append(errs, t.readDB(value))
 		case "sentinel_user":
 			t.sentinelUser = value
 		case "sentinel_password":
 			t.sentinelPassword = value
 		default:
-			errs = append(errs, fmt.Errorf("unknown option %q: known are ca_file, cert_file, key_file, skip_verify, "+
+			errs = append(errs, fmt.Errorf("unknown option %q: known are db, ca_file, cert_file, key_file, skip_verify, "+
 				"sentinel_user, sentinel_password", name))
 		}
 	}
