@@ -71,6 +71,7 @@ type openTransaction struct {
 	committed  time.Time
 	exact      bool // committed is the time of the commit, to the microsecond
 	saves      []savepoint
+	unproven   []*tableState // tables with rows in it whose columns are not certain yet
 }
 
 // savepoint is a place in an open transaction to which it may be rolled back.

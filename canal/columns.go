@@ -94,7 +94,25 @@ func (c *column) value() (v lean.Value, ok bool) {
 	case c.charset != "":
 		return lean.Value{State: lean.Present, Kind: lean.Bytes, Bytes: []byte{}}, true
 	}
-	return lean.Value{}, false
+	return c.zeroTime()
+}
+
+// zeroTime is what a time that must not be NULL gets where the SQL mode allows to leave it out.
+func (c *column) zeroTime() (lean.Value, bool) {
+	zero := ""
+	switch c.dataType {
+	case "date":
+		zero = "0000-00-00"
+	case "datetime", "timestamp":
+		zero = "0000-00-00 00:00:00"
+		var digits int
+		if _, err := fmt.Sscanf(c.fullType, c.dataType+"(%d)", &digits); err == nil && digits > 0 && digits <= 6 {
+			zero += "." + strings.Repeat("0", digits)
+		}
+	default:
+		return lean.Value{}, false
+	}
+	return lean.Value{State: lean.Present, Kind: lean.Bytes, Bytes: []byte(zero)}, true
 }
 
 func (c *column) integer() bool {

@@ -211,6 +211,58 @@ func (d *decoder) wait(ctx context.Context, pause time.Duration) error {
 	}
 }
 
+// prove compares rows of the transaction with the tables whose mapping is not trusted yet. A row just committed may not be
+// visible, so it looks a few times. When it finds none, the transaction's rows are left to the sweeper.
+func (d *decoder) prove(ctx context.Context, txn *openTransaction) error {
+	for _, st := range txn.unproven {
+		if st.mapping == nil || len(st.mapping.unproven) == 0 || txn.rows.lost > 0 {
+			continue
+		}
+		rows, err := txn.rows.some(st.table)
+		if err != nil || len(rows) == 0 {
+			continue // counting them fails as well
+		}
+		found, err := d.proveTable(ctx, st, rows)
+		if _, ok := asUnmapped(err); err != nil && !ok {
+			return err
+		}
+		if !found {
+			d.warn(st.table, len(rows), "no row is found in the table by which to tell its columns: set binlog_row_metadata=FULL")
+			txn.rows.giveUp(MissedColumns, nil)
+		}
+	}
+	return nil
+}
+
+func (d *decoder) proveTable(ctx context.Context, st *tableState, rows []outbox.Row) (bool, error) {
+	mp := st.mapping
+	for range visibleTries {
+		found, err := waitFor(ctx, d, st, func() (bool, error) { return d.mapper.prove(ctx, mp, st.table, rows) })
+		if err != nil {
+			return false, err
+		}
+		if found {
+			mp.unproven = nil
+			return true, nil
+		}
+		if mp.tries++; mp.tries > visibleTries {
+			break // rows that are gone, one transaction after the other: look once at each
+		}
+		if err := d.wait(ctx, visibleWait); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// warn tells of rows left to the sweeper, not too often.
+func (d *decoder) warn(t outbox.Table, rows int, detail string) {
+	if now := time.Now(); now.Sub(d.lastWarned) > warnPause {
+		d.lastWarned = now
+		d.log.Warn().Str("table", t.String()).Int("rows", rows).Str("error", detail).Msg("rows are left to the sweeper")
+	}
+}
+
 // rowsJob is the decoding of one rows event.
 type rowsJob struct {
 	decoder *decoder
@@ -271,11 +323,7 @@ func (j *rowsJob) unmapped(u *unmapped) {
 	}
 	n := j.count()
 	j.txn.miss(u.reason, n)
-	if now := time.Now(); now.Sub(j.decoder.lastWarned) > warnPause {
-		j.decoder.lastWarned = now
-		j.decoder.log.Warn().Str("table", j.st.table.String()).Int("rows", n).Str("error", u.detail).
-			Msg("rows are left to the sweeper")
-	}
+	j.decoder.warn(j.st.table, n, u.detail)
 }
 
 // count returns how many rows the event has, 1 when that can't be told.
@@ -298,9 +346,7 @@ func (j *rowsJob) count() int {
 // inserts adds the event's rows to the transaction.
 func (j *rowsJob) inserts(ctx context.Context, mp *mapping) error {
 	if len(mp.unproven) > 0 {
-		if err := j.prove(ctx, mp); err != nil {
-			return err
-		}
+		j.txn.unproven = append(j.txn.unproven, j.st)
 	}
 	return j.decode(mp, nil, func(_, after lean.Image) error {
 		row := outbox.Row{Table: j.st.table}
@@ -330,44 +376,10 @@ func fullImage(image lean.Image, mp *mapping) bool {
 	return true
 }
 
-// prove compares the event's rows with the table before the mapping is trusted for the first time. A row just committed
-// may not be visible yet, so it looks a few times.
-func (j *rowsJob) prove(ctx context.Context, mp *mapping) error {
-	const some = 20
-	var images []lean.Image
-	err := j.decode(mp, func(_, _ lean.Image) bool { return len(images) < some }, func(_, after lean.Image) error {
-		images = append(images, append(lean.Image(nil), after...))
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for range visibleTries {
-		found, err := waitFor(ctx, j.decoder, j.st, func() (bool, error) {
-			return j.decoder.mapper.prove(ctx, mp, j.st.table, images)
-		})
-		if err != nil {
-			return err
-		}
-		if found {
-			mp.unproven = nil
-			return nil
-		}
-		if mp.tries++; mp.tries > visibleTries {
-			break // rows that are gone, one event after the other: look once at each
-		}
-		if err := j.decoder.wait(ctx, visibleWait); err != nil {
-			return err
-		}
-	}
-	return &unmapped{reason: MissedColumns, detail: "no row of " + j.st.table.String() +
-		" is found by which to tell its columns: set binlog_row_metadata=FULL"}
-}
-
 // updates looks for rows that become pending, and notes what happens to rows of this very transaction. When it has none,
 // no row's text is decoded: the relay's own marks cost next to nothing.
 func (j *rowsJob) updates(mp *mapping) error {
-	own := j.txn.rows.count() > 0 && len(mp.unproven) == 0
+	own := j.txn.rows.count() > 0
 	return j.decode(mp, func(before, after lean.Image) bool {
 		if j.revives(before, after) {
 			j.txn.kick = true

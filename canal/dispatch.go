@@ -90,13 +90,13 @@ func (d *dispatcher) event(ctx context.Context, ev *replication.BinlogEvent, ins
 		return nil, d.dec.rows(ctx, ev, inside, d.asm.txn)
 	case replication.XID_EVENT:
 		d.stamp(ev)
-		return d.asm.commit(), nil
+		return d.commit(ctx)
 	case replication.GTID_EVENT, replication.ANONYMOUS_GTID_EVENT, replication.GTID_TAGGED_LOG_EVENT:
 		return nil, d.mysqlGTID(ev, inside)
 	case replication.MARIADB_GTID_EVENT:
 		return nil, d.mariadbGTID(ev, inside)
 	case replication.QUERY_EVENT, replication.MARIADB_QUERY_COMPRESSED_EVENT:
-		return d.query(ev, inside)
+		return d.query(ctx, ev, inside)
 	case replication.EXECUTE_LOAD_QUERY_EVENT:
 		return nil, d.load(ev, inside)
 	case replication.XA_PREPARE_LOG_EVENT:
@@ -106,6 +106,16 @@ func (d *dispatcher) event(ctx context.Context, ev *replication.BinlogEvent, ins
 	default:
 		return d.aside(ev)
 	}
+}
+
+// commit ends the open transaction.
+func (d *dispatcher) commit(ctx context.Context) (*Transaction, error) {
+	if txn := d.asm.txn; txn != nil && len(txn.unproven) > 0 {
+		if err := d.dec.prove(ctx, txn); err != nil {
+			return nil, err
+		}
+	}
+	return d.asm.commit(), nil
 }
 
 // aside handles the events that are no part of a transaction, or say nothing to us.

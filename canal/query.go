@@ -1,13 +1,14 @@
 package canal
 
 import (
+	"context"
 	"errors"
 
 	"github.com/go-mysql-org/go-mysql/replication"
 )
 
 // query handles a statement: the bounds of transactions, DDL, and rows changed by statements.
-func (d *dispatcher) query(ev *replication.BinlogEvent, inside bool) (*Transaction, error) {
+func (d *dispatcher) query(ctx context.Context, ev *replication.BinlogEvent, inside bool) (*Transaction, error) {
 	event, err := d.parser.parse(ev, inside)
 	if err != nil {
 		return nil, err
@@ -28,7 +29,7 @@ func (d *dispatcher) query(ev *replication.BinlogEvent, inside bool) (*Transacti
 		a.txn.began = true
 		return nil, nil
 	case stmtCommit:
-		return a.commit(), nil
+		return d.commit(ctx)
 	case stmtRollback:
 		a.rollback()
 		return nil, nil

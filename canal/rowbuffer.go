@@ -235,6 +235,18 @@ func (b *rowBuffer) apply(row *outbox.Row, inserted int) bool {
 	}
 }
 
+// some returns the first rows of a table that are pending after all changes.
+func (b *rowBuffer) some(t outbox.Table) (rows []outbox.Row, err error) {
+	const few = 20
+	b.pending(func(row outbox.Row, failed error) bool {
+		if err = failed; failed == nil && row.Table == t {
+			rows = append(rows, row)
+		}
+		return err == nil && len(rows) < few
+	})
+	return rows, err
+}
+
 func (b *rowBuffer) close() error {
 	b.rows, b.changes, b.byRow = nil, nil, nil
 	if b.spill == nil {

@@ -37,9 +37,10 @@ func (t *Transaction) Len() int { return t.n }
 func (t *Transaction) Rows() iter.Seq2[outbox.Row, error] {
 	return func(yield func(outbox.Row, error) bool) {
 		switch {
+		case t.n == 0:
 		case t.read:
 			yield(outbox.Row{}, errRead)
-		case t.rows != nil:
+		default:
 			t.read = true
 			t.rows.pending(yield)
 		}
