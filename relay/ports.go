@@ -34,6 +34,9 @@ type Rows interface {
 	ClosedTopics(ctx context.Context, lease time.Duration, everything bool) ([]string, error)
 	ClaimedTopics(ctx context.Context, lease time.Duration) ([]string, error)
 	Offset(ctx context.Context) (time.Duration, error)
+	Count(ctx context.Context) (counts map[outbox.Status]int64, oldestPending time.Duration, err error)
+	// Refresh looks for new tables and changed columns.
+	Refresh(ctx context.Context) error
 }
 
 // Broker is the Kafka side; kafka.Client is the real one. It may be used concurrently.

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/retry"
@@ -28,6 +29,8 @@ type Deps struct {
 	Router      *router.Router
 	// Upstream is nil when rows are marked on the server whose binlog is read.
 	Upstream Upstream
+	// Distance tells how far a position is behind the end of the binlog that is read; nil when none is.
+	Distance func(ctx context.Context, from position.Position) (canal.Distance, error)
 	Metrics  *metrics.Source
 }
 
@@ -49,7 +52,7 @@ type Relay struct {
 
 // New returns a relay. Run starts it.
 func New(cfg Config, deps Deps, log zerolog.Logger) *Relay {
-	r := &Relay{cfg: cfg, deps: deps, log: log.With().Str("component", "relay").Str("source", cfg.Source).Logger(), role: RoleStandby}
+	r := &Relay{cfg: cfg, deps: deps, log: log.With().Str("component", "relay").Logger(), role: RoleStandby}
 	r.ticked = time.Now()
 	r.observe()
 	return r
@@ -127,27 +130,6 @@ func (r *Relay) acquire(ctx context.Context) (Held, error) {
 		return err
 	})
 	return held, err
-}
-
-// housekeepEvery is how often slow facts are read again.
-const housekeepEvery = 5 * time.Second
-
-// housekeep reads the facts that no loop of a session reads: the server's time zone, and that this process lives.
-func (r *Relay) housekeep(ctx context.Context) {
-	for {
-		ask, cancel := context.WithTimeout(ctx, housekeepEvery)
-		offset, err := r.deps.Rows.Offset(ask)
-		cancel()
-		r.mu.Lock()
-		r.ticked = time.Now()
-		if err == nil {
-			r.zone, r.zoneSet = offset, true
-		}
-		r.mu.Unlock()
-		if retry.Wait(ctx, housekeepEvery) != nil {
-			return
-		}
-	}
 }
 
 // delay returns how long after its commit a row with a next_retry_time is due, zero or less when it is due at once. The

@@ -350,6 +350,12 @@ func (h *hands) ClaimedTopics(_ context.Context, lease time.Duration) ([]string,
 
 func (h *hands) Offset(context.Context) (time.Duration, error) { return 0, nil }
 
+func (h *hands) Count(context.Context) (map[outbox.Status]int64, time.Duration, error) {
+	return nil, 0, nil
+}
+
+func (h *hands) Refresh(context.Context) error { return nil }
+
 func (h *hands) NextDue(context.Context) (time.Time, bool, error) {
 	if err := h.enter(true); err != nil {
 		return time.Time{}, false, err

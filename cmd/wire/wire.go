@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/config"
 	"example.com/outbox-relay/kafka"
@@ -152,7 +153,7 @@ func Open(ctx context.Context, c *config.Config, s config.Source, m *metrics.Reg
 	if err := built.primary(ctx, c, s, &deps, log); err != nil {
 		return nil, err
 	}
-	if err := stream(s, &deps, log); err != nil {
+	if err := built.stream(s, &deps, log); err != nil {
 		return nil, err
 	}
 	built.Relay = relay.New(Relay(c, s), deps, log)
@@ -210,12 +211,33 @@ func (b *Source) primary(ctx context.Context, c *config.Config, s config.Source,
 	return nil
 }
 
-func stream(s config.Source, deps *relay.Deps, log zerolog.Logger) error {
+func (b *Source) stream(s config.Source, deps *relay.Deps, log zerolog.Logger) error {
 	cfg, err := Stream(s)
 	if err != nil {
 		return err
 	}
 	observer := observer{deps.Metrics}
-	deps.OpenReader = func(ctx context.Context) (relay.Reader, error) { return canal.Open(ctx, cfg, log, observer) }
+	deps.OpenReader = func(ctx context.Context) (relay.Reader, error) {
+		reader, err := canal.Open(ctx, cfg, log, observer)
+		if err != nil {
+			return nil, err // not a nil *Reader in an interface
+		}
+		return reader, nil
+	}
+	deps.Distance = func(ctx context.Context, from position.Position) (canal.Distance, error) {
+		return canal.BinlogDistance(ctx, cfg, from)
+	}
+	if s.Replica == nil {
+		return nil
+	}
+	primary := cfg
+	if primary.TLS, err = s.Primary.TLSConfig(); err != nil {
+		return err
+	}
+	primary.Addr, primary.User, primary.Password = s.Primary.Address, s.Primary.User, s.Primary.Password.Reveal()
+	primary.TLSOptional = s.Primary.TLSOptional()
+	upstream := canal.NewUpstream(primary, cfg)
+	b.close = append(b.close, upstream.Close)
+	deps.Upstream = upstream
 	return nil
 }

@@ -1,0 +1,83 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/retry"
+)
+
+const (
+	// housekeepEvery is how often the relay shows that it lives and reads the server's time zone.
+	housekeepEvery = 5 * time.Second
+	// surveyEvery is how often the leader reads what takes longer: counts, new tables, the distance to the binlog's end.
+	surveyEvery = 15 * time.Second
+	// surveyTimeout bounds each of those.
+	surveyTimeout = 5 * time.Second
+)
+
+// housekeep reads the facts that no loop of a session reads, until ctx ends. What can't be read stays as it was.
+func (r *Relay) housekeep(ctx context.Context) {
+	var surveyed time.Time
+	for {
+		r.readZone(ctx)
+		if s := r.current(); s != nil && time.Since(surveyed) >= surveyEvery {
+			surveyed = time.Now()
+			r.survey(ctx, s)
+		}
+		r.mu.Lock()
+		r.ticked = time.Now()
+		r.mu.Unlock()
+		if retry.Wait(ctx, housekeepEvery) != nil {
+			return
+		}
+	}
+}
+
+func (r *Relay) readZone(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
+	defer cancel()
+	offset, err := r.deps.Rows.Offset(ctx)
+	if err != nil {
+		return // the loops that need the database tell
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.zone, r.zoneSet = offset, true
+}
+
+func (r *Relay) current() *session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.session
+}
+
+// survey reads what the metrics show of the table and of the binlog.
+func (r *Relay) survey(ctx context.Context, s *session) {
+	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
+	defer cancel()
+	if err := r.deps.Rows.Refresh(ctx); err != nil {
+		r.log.Debug().Err(err).Msg("tables not read again")
+	}
+	if counts, oldest, err := r.deps.Rows.Count(ctx); err == nil {
+		for status, n := range counts {
+			r.deps.Metrics.TableRows.WithLabelValues(status.String()).Set(float64(n))
+		}
+		r.deps.Metrics.OldestPending.Set(oldest.Seconds())
+	}
+	if s.saver == nil || r.deps.Distance == nil {
+		return
+	}
+	safe, _, _ := s.saver.state()
+	if d, err := r.deps.Distance(ctx, safe); err == nil {
+		r.noteDistance(d)
+	}
+}
+
+func (r *Relay) noteDistance(d canal.Distance) {
+	r.deps.Metrics.LagBytes.Set(float64(d.BytesBehind))
+	if d.KnownPurge {
+		r.deps.Metrics.HeadroomSeconds.Set(d.PurgedIn.Seconds())
+	}
+}
