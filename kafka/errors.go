@@ -61,6 +61,8 @@ func classOf(code sarama.KError) retry.Class {
 		sarama.ErrFencedLeaderEpoch, sarama.ErrUnknownLeaderEpoch, sarama.ErrListenerNotFound, sarama.ErrStaleBrokerEpoch,
 		sarama.ErrStaleControllerEpochCode, sarama.ErrNotController, sarama.ErrReassignmentInProgress,
 		sarama.ErrOffsetNotAvailable,
+		// A broker that has just started can't hand out producer ids yet.
+		sarama.ErrOffsetsLoadInProgress, sarama.ErrConsumerCoordinatorNotAvailable, sarama.ErrNotCoordinatorForConsumer,
 		// Too few replicas; with the second one the record was written all the same, so the outcome is unknown.
 		sarama.ErrNotEnoughReplicas, sarama.ErrNotEnoughReplicasAfterAppend,
 		// Too slow, on the wire or behind it, or asked to slow down.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/router"
@@ -123,4 +124,38 @@ func consume(t testing.TB, brokers []string, topic string, n int) []*kgo.Record 
 		fetches.EachRecord(func(r *kgo.Record) { got = append(got, r) })
 	}
 	return got
+}
+
+// requireOrder reads the topic and checks that each key's records came once and in order, and where they were said to be.
+func requireOrder(t *testing.T, brokers []string, topic string, acked []kafka.Result) {
+	t.Helper()
+	where := map[[2]int64]int{}
+	for _, r := range acked {
+		require.NoError(t, r.Err)
+		require.NotEqual(t, kafka.OffsetUnknown, r.Offset)
+		where[[2]int64{int64(r.Partition), r.Offset}] = r.Token.(int)
+	}
+	require.Len(t, where, len(acked))
+	last := map[string]int{}
+	for _, r := range consume(t, brokers, topic, len(acked)) {
+		i, ok := where[[2]int64{int64(r.Partition), r.Offset}]
+		require.True(t, ok, "an unknown record at %d/%d", r.Partition, r.Offset)
+		require.Equal(t, string(record(topic, string(r.Key), i).Value), string(r.Value))
+		before, seen := last[string(r.Key)]
+		require.False(t, seen && i <= before, "key %s: %d after %d", r.Key, i, before)
+		last[string(r.Key)] = i
+	}
+}
+
+// ask sends one request of the protocol.
+func ask(t testing.TB, brokers []string, req kmsg.Request) kmsg.Response {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	require.NoError(t, err)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), waitFor)
+	defer cancel()
+	resp, err := client.Request(ctx, req)
+	require.NoError(t, err)
+	return resp
 }

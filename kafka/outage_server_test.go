@@ -34,27 +34,6 @@ func stream(t *testing.T, p *kafka.Producer, topic string, stop <-chan struct{})
 	}
 }
 
-// requireOrder reads the topic and checks that each key's records came once and in order, and where they were said to be.
-func requireOrder(t *testing.T, brokers []string, topic string, acked []kafka.Result) {
-	t.Helper()
-	where := map[[2]int64]int{}
-	for _, r := range acked {
-		require.NoError(t, r.Err)
-		require.NotEqual(t, kafka.OffsetUnknown, r.Offset)
-		where[[2]int64{int64(r.Partition), r.Offset}] = r.Token.(int)
-	}
-	require.Len(t, where, len(acked))
-	last := map[string]int{}
-	for _, r := range consume(t, brokers, topic, len(acked)) {
-		i, ok := where[[2]int64{int64(r.Partition), r.Offset}]
-		require.True(t, ok, "an unknown record at %d/%d", r.Partition, r.Offset)
-		require.Equal(t, string(record(topic, string(r.Key), i).Value), string(r.Value))
-		before, seen := last[string(r.Key)]
-		require.False(t, seen && i <= before, "key %s: %d after %d", r.Key, i, before)
-		last[string(r.Key)] = i
-	}
-}
-
 func TestOutageReturnsNoErrorAndKeepsOrder(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]func(*rig.KafkaServer){

@@ -233,13 +233,24 @@ func (t *tail) take(s *stretch, block *sarama.FetchResponseBlock) error {
 		if batch == nil || batch.PartialTrailingRecord {
 			continue
 		}
-		if !batch.Control {
-			if t.left -= len(batch.Records); t.left < 0 {
+		// A batch comes whole, also what lies before the offset that was asked for.
+		if records := from(batch, s.next); !batch.Control {
+			if t.left -= len(records); t.left < 0 {
 				return errTailTooLong
 			}
-			t.collect(batch.Records)
+			t.collect(records)
 		}
 		s.next = max(s.next, batch.LastOffset()+1)
+	}
+	return nil
+}
+
+// from returns the records of a batch that lie at or beyond an offset.
+func from(batch *sarama.RecordBatch, offset int64) []*sarama.Record {
+	for i, record := range batch.Records {
+		if batch.FirstOffset+record.OffsetDelta >= offset {
+			return batch.Records[i:]
+		}
 	}
 	return nil
 }

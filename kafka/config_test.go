@@ -1,0 +1,79 @@
+package kafka_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/IBM/sarama"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/kafka"
+)
+
+func TestOpenReportsEverythingAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := kafka.Open(t.Context(), kafka.Config{
+		Brokers: []string{"nonsense", "host:0", ":9092", "ok:9092"}, Version: "0.11.0.0", Compression: "brotli", MaxMessageBytes: 1 << 30,
+		SASL: kafka.SASL{Mechanism: "plain"},
+	}, zerolog.Nop())
+	require.Error(t, err)
+	for _, want := range []string{"kafka.brokers[0]", "kafka.brokers[1]", "kafka.brokers[2]", "kafka.version", "kafka.compression", "kafka.max_message_bytes", "kafka.sasl.user", "kafka.sasl.password"} {
+		assert.Contains(t, err.Error(), want)
+	}
+	assert.NotContains(t, err.Error(), "kafka.brokers[3]")
+}
+
+// S77: Kafka 4 does not speak to clients that are told to be old.
+func TestS77Versions(t *testing.T) {
+	t.Parallel()
+	for version, ok := range map[string]bool{
+		"": true, "2.1.0": true, "2.8.0": true, "3.6.0": true, "4.1.0": true,
+		"0.11": false, "0.11.0.0": false, "1.0.0": false, "2.0.0": false, "garbage": false, "4": false,
+	} {
+		_, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{"a:1"}, Version: version}, zerolog.Nop())
+		if ok {
+			require.NoError(t, err, version)
+			continue
+		}
+		require.Error(t, err, version)
+		assert.Contains(t, err.Error(), "kafka.version", version)
+		assert.Contains(t, err.Error(), "leave it empty", version)
+	}
+}
+
+func TestSASLNeedsItsParts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		sasl kafka.SASL
+		want string
+	}{
+		{kafka.SASL{Mechanism: "kerberos"}, "kafka.sasl.mechanism"},
+		{kafka.SASL{Mechanism: "scram-sha-256", User: "u"}, "kafka.sasl.password"},
+		{kafka.SASL{Mechanism: "oauthbearer"}, "token"},
+	} {
+		_, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{"a:1"}, SASL: c.sasl}, zerolog.Nop())
+		assert.ErrorContains(t, err, c.want)
+	}
+}
+
+// It changes what is global in sarama, so it does not run beside others.
+func TestLogLibraryDemotesToDebug(t *testing.T) { //nolint:paralleltest // see above
+	plain, debug := sarama.Logger, sarama.DebugLogger
+	t.Cleanup(func() { sarama.Logger, sarama.DebugLogger = plain, debug })
+	var out bytes.Buffer
+	kafka.LogLibrary(zerolog.New(&out).Level(zerolog.InfoLevel))
+	sarama.Logger.Printf("%d", 1)
+	sarama.Logger.Println("x")
+	sarama.Logger.Print("x")
+	assert.Empty(t, out.String())
+	kafka.LogLibrary(zerolog.New(&out).Level(zerolog.DebugLevel))
+	sarama.Logger.Printf("broker %d", 1)
+	sarama.DebugLogger.Println("closed")
+	sarama.DebugLogger.Print("opened")
+	assert.Equal(t, `{"level":"debug","component":"sarama","message":"broker 1"}
+{"level":"debug","component":"sarama","message":"closed"}
+{"level":"debug","component":"sarama","message":"opened"}
+`, out.String())
+}

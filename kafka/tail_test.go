@@ -1,0 +1,137 @@
+package kafka_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"example.com/outbox-relay/kafka"
+)
+
+const noLimit = 1_000_000
+
+// fill writes n records and returns their places.
+func fill(t *testing.T, client *kafka.Client, topic string, n int) []kafka.Result {
+	t.Helper()
+	p, got := producer(t, client)
+	for i := range n {
+		send(t, p, record(topic, fmt.Sprint("k", i%5), i), i)
+	}
+	return got.waitFor(t, n)
+}
+
+func TestTailReadsFromTheOffsetsToTheEnd(t *testing.T) {
+	t.Parallel()
+	cluster := fake(t, kfake.NumBrokers(3), kfake.SeedTopics(4, "orders"), kfake.SeedTopics(1, "other"))
+	client := openOn(t, cluster.ListenAddrs())
+	const n = 3000
+	from := map[int32]int64{0: 0, 1: 0, 2: 0, 3: 0}
+	want := map[string]struct{}{}
+	for _, r := range fill(t, client, "orders", n) {
+		i := r.Token.(int)
+		if i < n/2 {
+			from[r.Partition] = max(from[r.Partition], r.Offset+1)
+			continue
+		}
+		want[fmt.Sprint("k", i%5, "-", i)] = struct{}{}
+	}
+	fill(t, client, "other", 10)
+	ids, complete, err := client.TailMsgIDs(t.Context(), map[string]map[int32]int64{"orders": from}, time.Now(), []string{"orders"}, noLimit)
+	require.NoError(t, err)
+	assert.True(t, complete)
+	assert.Equal(t, want, ids)
+}
+
+func TestTailReadsByTimeWhereThereIsNoOffset(t *testing.T) {
+	t.Parallel()
+	cluster := fake(t, kfake.SeedTopics(2, "orders"))
+	client := openOn(t, cluster.ListenAddrs())
+	fill(t, client, "orders", 20)
+	ids, complete, err := client.TailMsgIDs(t.Context(), nil, time.Now().Add(-time.Minute), []string{"orders", "missing"}, noLimit)
+	require.NoError(t, err, "a topic that does not exist has no tail")
+	assert.True(t, complete)
+	assert.Len(t, ids, 20)
+	ids, complete, err = client.TailMsgIDs(t.Context(), nil, time.Now().Add(time.Minute), []string{"orders"}, noLimit)
+	require.NoError(t, err)
+	assert.True(t, complete)
+	assert.Empty(t, ids)
+}
+
+func TestTailIsIncompleteWhen(t *testing.T) {
+	t.Parallel()
+	long := time.Now().Add(-time.Hour)
+	t.Run("TooMany", func(t *testing.T) {
+		t.Parallel()
+		cluster := fake(t, kfake.SeedTopics(1, "orders"))
+		client := openOn(t, cluster.ListenAddrs())
+		fill(t, client, "orders", 50)
+		_, complete, err := client.TailMsgIDs(t.Context(), nil, long, []string{"orders"}, 49)
+		require.ErrorContains(t, err, "more records")
+		assert.False(t, complete)
+		_, complete, err = client.TailMsgIDs(t.Context(), nil, long, []string{"orders"}, 50)
+		require.NoError(t, err)
+		assert.True(t, complete)
+	})
+	t.Run("Forbidden", func(t *testing.T) {
+		t.Parallel()
+		cluster := fake(t, kfake.SeedTopics(1, "orders"))
+		client := openOn(t, cluster.ListenAddrs())
+		fill(t, client, "orders", 5)
+		cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.TopicAuthorizationFailed, Count: -1})
+		ids, complete, err := client.TailMsgIDs(t.Context(), nil, long, []string{"orders"}, noLimit)
+		require.Error(t, err)
+		assert.False(t, complete)
+		assert.Empty(t, ids)
+	})
+	t.Run("Gone", func(t *testing.T) {
+		t.Parallel()
+		cluster := fake(t, kfake.SeedTopics(1, "orders"))
+		client := openOn(t, cluster.ListenAddrs())
+		fill(t, client, "orders", 10)
+		require.NoError(t, cluster.DeleteRecords("orders", 0, 5))
+		from := map[string]map[int32]int64{"orders": {0: 2}}
+		ids, complete, err := client.TailMsgIDs(t.Context(), from, long, nil, noLimit)
+		require.ErrorContains(t, err, "no longer there")
+		assert.False(t, complete)
+		assert.Len(t, ids, 5, "what is there is known all the same")
+	})
+	t.Run("Unreachable", func(t *testing.T) {
+		t.Parallel()
+		client := openOn(t, []string{"127.0.0.1:1"})
+		_, complete, err := client.TailMsgIDs(t.Context(), nil, long, []string{"orders"}, noLimit)
+		require.Error(t, err)
+		assert.False(t, complete)
+	})
+}
+
+// A topic that was deleted and made anew is shorter than the offset says: what it has is read by time.
+func TestTailOfATopicMadeAnew(t *testing.T) {
+	t.Parallel()
+	cluster := fake(t, kfake.SeedTopics(1, "orders"))
+	client := openOn(t, cluster.ListenAddrs())
+	fill(t, client, "orders", 3)
+	from := map[string]map[int32]int64{"orders": {0: 500}}
+	ids, complete, err := client.TailMsgIDs(t.Context(), from, time.Now().Add(-time.Minute), nil, noLimit)
+	require.NoError(t, err)
+	assert.True(t, complete)
+	assert.Len(t, ids, 3)
+}
+
+func TestTailKnowsItsOwnSource(t *testing.T) {
+	t.Parallel()
+	cluster := fake(t, kfake.SeedTopics(1, "orders"))
+	fill(t, openOn(t, cluster.ListenAddrs()), "orders", 3)
+	for source, want := range map[string]int{"test": 3, "another": 0, "": 3} {
+		client := open(t, kafka.Config{Brokers: cluster.ListenAddrs(), Source: source})
+		ids, complete, err := client.TailMsgIDs(t.Context(), nil, time.Now().Add(-time.Minute), []string{"orders"}, noLimit)
+		require.NoError(t, err)
+		assert.True(t, complete)
+		assert.Len(t, ids, want, source)
+	}
+}
