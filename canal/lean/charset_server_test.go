@@ -16,14 +16,14 @@ import (
 )
 
 // TestCharsetsAreTheServers stores every code of every charset in a column, and compares what lean makes of the bytes
-// with what a client that reads in utf8mb4 gets. Of the supplementary planes it takes one character in 61.
+// with what a client that reads in utf8mb4 gets. Of the supplementary planes it takes one character in 127.
 func TestCharsetsAreTheServers(t *testing.T) {
 	flavors(t, func(t *testing.T, s *rig.Server) {
 		database := s.Database(t)
 		conn := session(t, s, "USE "+database, "SET sql_log_bin = 0",
-			"CREATE TABLE byte1 (n INT PRIMARY KEY)",
+			"CREATE TABLE byte1 (n INT PRIMARY KEY) ENGINE=MyISAM",
 			"INSERT INTO byte1 WITH RECURSIVE d AS (SELECT 0 v UNION ALL SELECT v + 1 FROM d WHERE v < 255) SELECT v FROM d",
-			"CREATE TABLE code (n INT PRIMARY KEY, b VARBINARY(4))",
+			"CREATE TABLE code (n INT PRIMARY KEY, b VARBINARY(4)) ENGINE=MyISAM",
 			"INSERT INTO code SELECT a.n * 256 + b.n, UNHEX(LPAD(HEX(a.n * 256 + b.n), 4, '0')) FROM byte1 a, byte1 b")
 		for _, row := range query(t, conn, "SELECT character_set_name, maxlen FROM information_schema.character_sets") {
 			name, longest := string(row[0]), int(row[1][0]-'0')
@@ -43,8 +43,8 @@ func TestCharsetsAreTheServers(t *testing.T) {
 
 // codesOf lists queries for the codes of a charset: more than it has, since the column holds only what it has.
 func codesOf(name string, longest int) (queries []string) {
-	// One character in 61 from the supplementary planes: s is its number.
-	const sampled = "SELECT 65536 + 61 * n AS s FROM code WHERE n <= (0x10ffff - 65536) DIV 61"
+	// One character in 127 from the supplementary planes: s is its number.
+	const sampled = "SELECT 65536 + 127 * n AS s FROM code WHERE n <= (0x10ffff - 65536) DIV 127"
 	switch name {
 	case "ucs2":
 		return []string{"SELECT b AS x FROM code"}
@@ -57,7 +57,7 @@ func codesOf(name string, longest int) (queries []string) {
 	}
 	queries = []string{"SELECT SUBSTR(b, 2) AS x FROM code WHERE n < 256"}
 	if longest > 1 {
-		queries = append(queries, "SELECT b AS x FROM code", "SELECT CONCAT(b, 'a', b) AS x FROM code")
+		queries = append(queries, "SELECT b AS x FROM code")
 	}
 	if longest == 3 {
 		queries = append(queries, "SELECT CONCAT(x'8f', b) AS x FROM code WHERE n >= 32768")
@@ -65,7 +65,7 @@ func codesOf(name string, longest int) (queries []string) {
 	if name == "gb18030" {
 		const tails = "(SELECT b FROM code WHERE n BETWEEN 0x8130 AND 0xfe39 AND n & 0xff BETWEEN 0x30 AND 0x39) tail"
 		queries = append(queries, `SELECT CONCAT(code.b, tail.b) AS x FROM code, `+tails+` WHERE n BETWEEN 0x8130 AND 0x8439 AND n & 0xff BETWEEN 0x30 AND 0x39`,
-			`SELECT CONCAT(code.b, tail.b) AS x FROM code, `+tails+` WHERE n BETWEEN 0x8530 AND 0xff39 AND n & 0xff BETWEEN 0x30 AND 0x39 AND CRC32(CONCAT(code.b, tail.b)) MOD 61 = 0`)
+			`SELECT CONCAT(code.b, tail.b) AS x FROM code, `+tails+` WHERE n BETWEEN 0x8530 AND 0xff39 AND n & 0xff BETWEEN 0x30 AND 0x39 AND CRC32(CONCAT(code.b, tail.b)) MOD 127 = 0`)
 	}
 	return queries
 }

@@ -22,8 +22,8 @@ func Header(e *replication.RowsEvent, data []byte) (pos int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("decode rows event header: %w", err)
 	}
-	if pos < 0 || pos > len(data) {
-		return 0, malformed("header of %d bytes in an event of %d", pos, len(data))
+	if pos < 0 || pos > len(data) || e.ColumnCount != uint64(len(e.Table.ColumnType)) {
+		return 0, malformed("header of %d bytes in an event of %d, for %d columns", pos, len(data), e.ColumnCount)
 	}
 	return pos, nil
 }

@@ -149,5 +149,5 @@ func appendPackedTime(dst []byte, tp byte, n int64) []byte {
 	if tp == mysql.MYSQL_TYPE_DATE {
 		return appendDate(dst, ymd>>5/13, ymd>>5%13, ymd&0x1f)
 	}
-	return appendPackedDatetime(dst, whole, micros, 6)
+	return appendFraction(appendPackedDatetime(dst, whole), micros, 6)
 }

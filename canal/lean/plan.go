@@ -48,8 +48,12 @@ func NewPlan(tm *replication.TableMapEvent, wanted []Column) (*Plan, error) {
 		marks: columnMarks(tm),
 		steps: make([]step, len(tm.ColumnType)),
 	}
+	old := mayHideFractions(tm)
 	for i := range p.steps {
 		s, err := newStep(tm.ColumnType[i], tm.ColumnMeta[i])
+		if err == nil && old && hidesFraction(tm.ColumnType[i]) {
+			err = unsupported("a time in the format of before MariaDB 10.1: rebuild the table with ALTER TABLE ... FORCE")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("column %d: %w", i, err)
 		}

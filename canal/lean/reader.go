@@ -2,6 +2,7 @@ package lean
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-mysql-org/go-mysql/replication"
@@ -93,8 +94,8 @@ func (r *reader) unsigned(b []byte) uint64 {
 		return 1900 + uint64(b[0])
 	}
 	n := uint64(0)
-	for i := len(b) - 1; i >= 0; i-- {
-		n = n<<8 | uint64(b[i])
+	for _, c := range slices.Backward(b) {
+		n = n<<8 | uint64(c)
 	}
 	return n
 }
@@ -133,7 +134,7 @@ func (r *reader) appendText(dst, b []byte) ([]byte, error) {
 	case mysql.MYSQL_TYPE_NEWDECIMAL:
 		return appendDecimal(dst, b, r.precision, r.digits)
 	}
-	return appendTemporal(dst, b, r.tp, r.digits), nil
+	return appendTemporal(dst, b, r.tp, r.digits)
 }
 
 // unsignedColumn tells whether an integer column is unsigned: by the TABLE_MAP, else by what the caller knows. The bits

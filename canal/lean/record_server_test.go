@@ -57,7 +57,7 @@ func query(t *testing.T, conn *sql.Conn, statement string) (rows [][][]byte) {
 	t.Helper()
 	result, err := conn.QueryContext(t.Context(), statement)
 	require.NoError(t, err, "%.300s", statement)
-	defer result.Close()
+	defer result.Close() //nolint:errcheck // result.Err tells
 	names, err := result.Columns()
 	require.NoError(t, err)
 	for result.Next() {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-mysql-org/go-mysql/replication"
 )
 
 // MariaDB's COMPRESSED columns. go-mysql does not read their metadata, so what it tells about the columns behind them is
@@ -73,6 +74,20 @@ func fixedSize(tp byte, meta uint16) (int, bool) {
 		return 8, true
 	}
 	return 0, false
+}
+
+// hidesFraction reports whether a type is one of the times without a fraction that MySQL 5.6 replaced.
+func hidesFraction(tp byte) bool {
+	return tp == mysql.MYSQL_TYPE_TIMESTAMP || tp == mysql.MYSQL_TYPE_DATETIME || tp == mysql.MYSQL_TYPE_TIME
+}
+
+// mayHideFractions reports whether such a type may have a fraction after all, which makes it longer: MariaDB before 10.1,
+// and later ones with mysql56_temporal_format=OFF, store fractions in a format of their own and write these types to the
+// binlog without a sign of it. Whether the event is MariaDB's shows in that GEOMETRY counts as a character type.
+func mayHideFractions(tm *replication.TableMapEvent) bool {
+	probe := *tm
+	probe.ColumnType, probe.ColumnMeta = []byte{mysql.MYSQL_TYPE_GEOMETRY}, []uint16{4}
+	return probe.IsCharacterColumn(0)
 }
 
 // stepOfMeta handles the types whose length is the same in every row, but told by the metadata.

@@ -71,7 +71,7 @@ func charsets(ctx context.Context, db *sql.DB) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
+	defer rows.Close() //nolint:errcheck // rows.Err tells
 	for rows.Next() {
 		var name string
 		if err := rows.Scan(&name); err != nil {
@@ -130,7 +130,7 @@ func (r repertoires) readCharset(ctx context.Context, db *sql.DB, name string) e
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer rows.Close() //nolint:errcheck // rows.Err tells
 	for rows.Next() {
 		var code, text []byte
 		if err := rows.Scan(&code, &text); err != nil {

@@ -37,7 +37,7 @@ func (c collationNames) readQuery(ctx context.Context, db *sql.DB, query string)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer rows.Close() //nolint:errcheck // rows.Err tells
 	for rows.Next() {
 		var id uint64
 		var name string

@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"os"
 
-	_ "github.com/go-sql-driver/mysql" // registers the driver
+	_ "github.com/go-sql-driver/mysql" //nolint:depguard // a tool for developers: it is not in the product
 )
 
 func main() {
