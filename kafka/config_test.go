@@ -1,10 +1,8 @@
 package kafka_test
 
 import (
-	"bytes"
 	"testing"
 
-	"github.com/IBM/sarama"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -56,24 +54,4 @@ func TestSASLNeedsItsParts(t *testing.T) {
 		_, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{"a:1"}, SASL: c.sasl}, zerolog.Nop())
 		assert.ErrorContains(t, err, c.want)
 	}
-}
-
-// It changes what is global in sarama, so it does not run beside others.
-func TestLogLibraryDemotesToDebug(t *testing.T) { //nolint:paralleltest // see above
-	plain, debug := sarama.Logger, sarama.DebugLogger
-	t.Cleanup(func() { sarama.Logger, sarama.DebugLogger = plain, debug })
-	var out bytes.Buffer
-	kafka.LogLibrary(zerolog.New(&out).Level(zerolog.InfoLevel))
-	sarama.Logger.Printf("%d", 1)
-	sarama.Logger.Println("x")
-	sarama.Logger.Print("x")
-	assert.Empty(t, out.String())
-	kafka.LogLibrary(zerolog.New(&out).Level(zerolog.DebugLevel))
-	sarama.Logger.Printf("broker %d", 1)
-	sarama.DebugLogger.Println("closed")
-	sarama.DebugLogger.Print("opened")
-	assert.Equal(t, `{"level":"debug","component":"sarama","message":"broker 1"}
-{"level":"debug","component":"sarama","message":"closed"}
-{"level":"debug","component":"sarama","message":"opened"}
-`, out.String())
 }

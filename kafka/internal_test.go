@@ -1,0 +1,29 @@
+package kafka
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/assert"
+)
+
+// What LogLibrary sets is one for the process, and sarama's connections close in the background: only the adapter is
+// tested here.
+func TestLibraryLogIsDemotedToDebug(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	quiet := libraryLog{zerolog.New(&out).Level(zerolog.InfoLevel)}
+	quiet.Printf("%d", 1)
+	quiet.Println("x")
+	quiet.Print("x")
+	assert.Empty(t, out.String())
+	loud := libraryLog{zerolog.New(&out).Level(zerolog.DebugLevel)}
+	loud.Printf("broker %d", 1)
+	loud.Println("closed")
+	loud.Print("opened")
+	assert.Equal(t, `{"level":"debug","message":"broker 1"}
+{"level":"debug","message":"closed"}
+{"level":"debug","message":"opened"}
+`, out.String())
+}
