@@ -345,4 +345,3 @@ func TestS41NamesDifferByCaseOnly(t *testing.T) {
 	b.insert("m1")
 	require.Equal(t, []string{"m1"}, b.read().ids())
 }
-

@@ -1,0 +1,467 @@
+package canal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-mysql-org/go-mysql/replication"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"example.com/outbox-relay/canal/lean"
+	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/outbox"
+)
+
+func TestParseStatement(t *testing.T) {
+	for text, want := range map[string]statement{
+		"BEGIN":                                  {kind: stmtBegin},
+		"begin":                                  {kind: stmtBegin},
+		"START TRANSACTION":                      {kind: stmtBegin},
+		"COMMIT":                                 {kind: stmtCommit},
+		"/* x */ commit":                         {kind: stmtCommit},
+		"ROLLBACK":                               {kind: stmtRollback},
+		"ROLLBACK /* xid=3 */":                   {kind: stmtRollback},
+		"SAVEPOINT `We ird``x`":                  {kind: stmtSavepoint, name: "we ird`x"},
+		"savepoint S1":                           {kind: stmtSavepoint, name: "s1"},
+		"ROLLBACK TO `S1`":                       {kind: stmtRollbackTo, name: "s1"},
+		"ROLLBACK TO SAVEPOINT s1":               {kind: stmtRollbackTo, name: "s1"},
+		"ROLLBACK WORK TO s1":                    {kind: stmtRollbackTo, name: "s1"},
+		"ROLLBACK TO savepoint":                  {kind: stmtRollbackTo, name: "savepoint"},
+		"RELEASE SAVEPOINT s1":                   {kind: stmtRelease, name: "s1"},
+		"XA START X'31',X'',1":                   {kind: stmtXAStart, name: "X'31',X'',1"},
+		"XA END X'31',X'',1":                     {kind: stmtXAEnd, name: "X'31',X'',1"},
+		"XA COMMIT X'31',X'',1":                  {kind: stmtXACommit, name: "X'31',X'',1"},
+		"XA ROLLBACK X'31',X'',1":                {kind: stmtXARollback, name: "X'31',X'',1"},
+		"# line\n-- another\nINSERT INTO x":      {kind: stmtWrite},
+		"/* never closed":                        {kind: stmtOther},
+		"# never ended":                          {kind: stmtOther},
+		"/*!50003 ALTER TABLE x */":              {kind: stmtOther},
+		"TRUNCATE x":                             {kind: stmtOther},
+		"":                                       {kind: stmtOther},
+		"\x00\xff":                               {kind: stmtOther},
+		"SET STATEMENT a=1 FOR INSERT INTO msg ": {kind: stmtWrite},
+	} {
+		require.Equal(t, want, parseStatement([]byte(text)), "%q", text)
+	}
+}
+
+func TestMentions(t *testing.T) {
+	p, err := ParsePatterns([]string{"app.msg", `shop./msg_\d+/`})
+	require.NoError(t, err)
+	for text, want := range map[string]mention{
+		"ALTER TABLE msg ADD x":                                     {table: true, name: true},
+		"ALTER TABLE `msg` ADD x":                                   {table: true, name: true},
+		"ALTER TABLE app.msg":                                       {table: true, name: true},
+		"ALTER TABLE `app` . `msg`":                                 {table: true, name: true},
+		"ALTER TABLE elsewhere.msg":                                 {name: true},
+		"RENAME TABLE a TO shop.msg_12, b TO c":                     {table: true, name: true},
+		"RENAME TABLE a TO shop.msg_12x":                            {name: true}, // the database may be dropped
+		"DROP DATABASE shop":                                        {name: true},
+		"ALTER TABLE msg2":                                          {},
+		"INSERT INTO x VALUES ('msg', 'it''s msg')":                 {},
+		"INSERT INTO x VALUES ('a\\'', msg)":                        {table: true, name: true},
+		"/* msg */ ALTER TABLE x -- msg\n":                          {},
+		"/*!50003 ALTER TABLE msg */":                               {table: true, name: true},
+		"INSERT INTO x VALUES ('never closed msg":                   {},
+		"ALTER TABLE x EXCHANGE PARTITION p WITH TABLE `app`.`msg`": {table: true, name: true},
+	} {
+		require.Equal(t, want, p.mentions([]byte(text), "app"), "%q", text)
+	}
+}
+
+func TestStatementsNeverPanic(t *testing.T) {
+	p, err := ParsePatterns([]string{"app.msg"})
+	require.NoError(t, err)
+	rapid.Check(t, func(rt *rapid.T) {
+		text := []byte(rapid.StringOf(rapid.RuneFrom([]rune("msgapp.`\"'\\/*-#! \nXA"))).Draw(rt, "text"))
+		parseStatement(text)
+		p.mentions(text, "app")
+	})
+}
+
+func TestPatterns(t *testing.T) {
+	p, err := ParsePatterns([]string{"app.local_message", `/shop_[ab]/./msg_\d+/`, "x.y$z"})
+	require.NoError(t, err)
+	for text, want := range map[string]bool{
+		"app.local_message": true, "App.local_message": false, "app.local_message_bak": false, "app.xlocal_message": false,
+		"shop_a.msg_12": true, "shop_a.msg_": false, "shop_c.msg_1": false, "xshop_a.msg_1": false, "x.y$z": true,
+	} {
+		database, name, _ := strings.Cut(text, ".")
+		require.Equal(t, want, p.Match(outbox.Table{Database: database, Name: name}), text)
+	}
+	folded := p.FoldCase(true)
+	require.True(t, folded.Match(outbox.Table{Database: "APP", Name: "Local_Message"}))
+	require.True(t, folded.Match(outbox.Table{Database: "Shop_A", Name: "MSG_1"}))
+	require.True(t, p.MatchDatabase("app"))
+	require.True(t, p.MatchName("msg_3"))
+	for _, bad := range []string{"", "app", ".x", "app.", "app./x", "app./(/", "a.b.c", "/x/", "/x/y"} {
+		_, err := ParsePatterns([]string{bad})
+		require.Error(t, err, "%q", bad)
+	}
+	_, err = ParsePatterns(nil)
+	require.Error(t, err)
+	_, err = ParsePatterns([]string{"bad", "worse"})
+	require.ErrorContains(t, err, "bad")
+	require.ErrorContains(t, err, "worse")
+}
+
+func TestMySQLSets(t *testing.T) {
+	const b = "b0000000-0000-0000-0000-000000000000"
+	set := mysqlSet{}
+	require.NoError(t, set.Add(b+":1-3:5,\n"+tapeSID+":7:tag:1-2"))
+	require.Equal(t, tapeSID+":7:tag:1-2,"+b+":1-3:5", set.String())
+	require.NoError(t, set.Add(b+":4"))
+	require.NoError(t, set.Add(b+":2"))
+	require.NoError(t, set.Add(b+":9"))
+	require.NoError(t, set.Add(b+":8"))
+	require.Equal(t, tapeSID+":7:tag:1-2,"+b+":1-5:8-9", set.String())
+	require.Equal(t, set.String(), set.native().String())
+	require.Error(t, set.Add("nonsense"))
+
+	contains := func(a, b string) bool {
+		t.Helper()
+		x, err := parseGTIDs(position.MySQL, a)
+		require.NoError(t, err)
+		y, err := parseGTIDs(position.MySQL, b)
+		require.NoError(t, err)
+		return x.Contains(y)
+	}
+	require.True(t, contains(b+":1-5", b+":2-3:5"))
+	require.True(t, contains(b+":1-5", ""))
+	require.False(t, contains(b+":1-5", b+":5-6"))
+	require.False(t, contains(b+":1-5", b+":x:1"))
+	require.False(t, contains("", b+":1"))
+	require.False(t, mysqlSet{}.Contains(mariadbSet{}))
+	_, err := parseGTIDs("oracle", "")
+	require.Error(t, err)
+}
+
+func TestMariaDBSets(t *testing.T) {
+	set := mariadbSet{}
+	require.NoError(t, set.Add("0-1-100, 5-2-7"))
+	require.NoError(t, set.Add("0-3-101"))
+	require.Equal(t, "0-3-101,5-2-7", set.String())
+	require.Equal(t, "0-3-101,5-2-7", set.native().String())
+	require.Error(t, set.Add("0-1"))
+	other := mariadbSet{}
+	require.NoError(t, other.Add("0-9-101"))
+	require.True(t, set.Contains(other))
+	require.False(t, other.Contains(set))
+	require.False(t, mariadbSet{}.Contains(mysqlSet{}))
+	require.True(t, mariadbSet{}.Empty())
+}
+
+func TestCursorAddsUp(t *testing.T) {
+	start := position.Position{Server: "s", Flavor: position.MySQL, GTID: tapeSID + ":1-5", File: "b.1", Pos: 4}
+	c, err := NewCursor(start)
+	require.NoError(t, err)
+	require.Equal(t, start, c.Position())
+	require.NoError(t, c.Advance(position.End{File: "b.1", Pos: 90, GTID: tapeSID + ":6"}))
+	require.NoError(t, c.Advance(position.End{File: "b.2", Pos: 4}))
+	require.NoError(t, c.Advance(position.End{File: "b.2", Pos: 80, GTID: tapeSID + ":7-9"}))
+	require.Equal(t, position.Position{Server: "s", Flavor: position.MySQL, GTID: tapeSID + ":1-9", File: "b.2", Pos: 80}, c.Position())
+	require.Error(t, c.Advance(position.End{File: "b.2", Pos: 80, GTID: "nonsense"}))
+	_, err = NewCursor(position.Position{Flavor: position.MySQL, GTID: "nonsense"})
+	require.Error(t, err)
+
+	// Without the complete set the position has none: one with holes would make the server send everything again.
+	start.GTID = ""
+	c, err = NewCursor(start)
+	require.NoError(t, err)
+	require.NoError(t, c.Advance(position.End{File: "b.1", Pos: 90, GTID: tapeSID + ":6"}))
+	require.Empty(t, c.Position().GTID)
+	require.NoError(t, c.Advance(position.End{File: "b.1", Pos: 91, Executed: tapeSID + ":1-6"}))
+	require.NoError(t, c.Advance(position.End{File: "b.1", Pos: 92, GTID: tapeSID + ":7"}))
+	require.Equal(t, tapeSID+":1-7", c.Position().GTID)
+	require.Error(t, c.Advance(position.End{Executed: "nonsense"}))
+}
+
+func TestMerge(t *testing.T) {
+	one, two := position.End{File: "b.1", Pos: 5, GTID: tapeSID + ":1"}, position.End{File: "b.1", Pos: 9, GTID: tapeSID + ":2"}
+	merged, err := Merge(position.MySQL, one, two)
+	require.NoError(t, err)
+	require.Equal(t, position.End{File: "b.1", Pos: 9, GTID: tapeSID + ":1-2"}, merged)
+	one.Executed, one.GTID = tapeSID+":1-5", ""
+	merged, err = Merge(position.MySQL, one, position.End{File: "b.1", Pos: 9, GTID: tapeSID + ":6"})
+	require.NoError(t, err)
+	require.Equal(t, position.End{File: "b.1", Pos: 9, Executed: tapeSID + ":1-6"}, merged)
+	merged, err = Merge(position.MySQL, position.End{File: "b.1", Pos: 5}, two)
+	require.NoError(t, err)
+	require.Equal(t, two, merged)
+	_, err = Merge(position.MySQL, position.End{GTID: "x"}, two)
+	require.Error(t, err)
+	_, err = Merge(position.MySQL, two, position.End{GTID: "x"})
+	require.Error(t, err)
+}
+
+func TestDecide(t *testing.T) {
+	const uuidA, uuidB = "a", "b"
+	sid := tapeSID
+	some := func(change func(*facts)) *facts {
+		f := &facts{
+			server: &server{flavor: position.MySQL, id: uuidA, variables: map[string]string{"gtid_mode": "ON"}},
+			logs:   []logFile{{"bin.000003", 1000}, {"bin.000004", 1000}, {"bin.000005", 500}},
+			end:    position.Position{Server: uuidA, Flavor: position.MySQL, File: "bin.000005", Pos: 500, GTID: sid + ":1-100"},
+			purged: sid + ":1-20",
+		}
+		if change != nil {
+			change(f)
+		}
+		return f
+	}
+	noGTID := func(f *facts) { f.server.variables["gtid_mode"] = "OFF"; f.end.GTID, f.purged = "", "" }
+	at := func(server, file string, pos uint64, gtid string) position.Position {
+		return position.Position{Server: server, Flavor: position.MySQL, File: file, Pos: pos, GTID: gtid}
+	}
+	for name, test := range map[string]struct {
+		f     *facts
+		saved position.Position
+		want  string
+		file  string // where to go on, "" for the saved place
+	}{
+		"resumed":                {some(nil), at(uuidA, "bin.000004", 300, sid+":1-50"), RecoveryResumed, ""},
+		"file purged, set not":   {some(nil), at(uuidA, "bin.000002", 300, sid+":1-50"), RecoveryResumed, ""},
+		"set purged":             {some(nil), at(uuidA, "bin.000002", 300, sid+":1-19"), RecoveryPurged, ""},
+		"executed less":          {some(nil), at(uuidA, "bin.000004", 300, sid+":1-101"), RecoveryInvalid, ""},
+		"reset, numbers fit":     {some(nil), at(uuidA, "bin.000009", 300, sid+":1-50"), RecoveryInvalid, ""},
+		"reset, place beyond":    {some(nil), at(uuidA, "bin.000005", 501, sid+":1-50"), RecoveryInvalid, ""},
+		"other server":           {some(nil), at(uuidB, "log.000900", 300, sid+":1-50"), RecoveryResumed, "bin.000003"},
+		"other server lags":      {some(nil), at(uuidB, "log.000900", 300, sid+":1-101"), RecoveryOtherServer, ""},
+		"other server purged":    {some(nil), at(uuidB, "log.000900", 300, sid+":1-10"), RecoveryPurged, ""},
+		"renamed files":          {some(nil), at(uuidA, "old.000900", 300, sid+":1-50"), RecoveryResumed, "bin.000003"},
+		"nonsense":               {some(nil), at(uuidA, "bin.000004", 300, "nonsense"), RecoveryInvalid, ""},
+		"without gtid":           {some(noGTID), at(uuidA, "bin.000004", 300, ""), RecoveryResumed, ""},
+		"gtid switched off":      {some(noGTID), at(uuidA, "bin.000004", 300, sid+":1-50"), RecoveryResumed, ""},
+		"file purged":            {some(noGTID), at(uuidA, "bin.000002", 300, ""), RecoveryPurged, ""},
+		"file from the future":   {some(noGTID), at(uuidA, "bin.000009", 300, ""), RecoveryInvalid, ""},
+		"file of another name":   {some(noGTID), at(uuidA, "old.000004", 300, ""), RecoveryInvalid, ""},
+		"beyond the size":        {some(noGTID), at(uuidA, "bin.000004", 1001, ""), RecoveryInvalid, ""},
+		"other server, no gtid":  {some(noGTID), at(uuidB, "bin.000004", 300, ""), RecoveryOtherServer, ""},
+		"another flavor":         {some(nil), position.Position{Server: uuidA, Flavor: position.MariaDB, GTID: "0-1-1"}, RecoveryOtherServer, ""},
+		"beyond 4 GiB, no gtid":  {some(func(f *facts) { noGTID(f); f.logs[1].size = 1 << 40 }), at(uuidA, "bin.000004", 1<<33, ""), RecoveryInvalid, ""},
+		"written since the list": {some(func(f *facts) { noGTID(f); f.end.Pos = 900 }), at(uuidA, "bin.000005", 800, ""), RecoveryResumed, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := test.f.decide(test.saved)
+			require.Equal(t, test.want, got.Recovery, got.Detail)
+			require.NotEmpty(t, got.Detail)
+			require.Equal(t, test.want == RecoveryResumed, got.Usable)
+			switch {
+			case !got.Usable:
+				require.Equal(t, test.f.end, got.Position)
+			case test.file != "":
+				require.Equal(t, test.file, got.Position.File)
+				require.Equal(t, test.saved.GTID, got.Position.GTID)
+				require.Equal(t, uuidA, got.Position.Server)
+			default:
+				require.Equal(t, test.saved, got.Position)
+			}
+		})
+	}
+	f := some(nil)
+	now, err := f.fresh(StartNow)
+	require.NoError(t, err)
+	require.Equal(t, Start{Position: f.end, Recovery: RecoveryNone, Detail: now.Detail}, now)
+	early, err := f.fresh(StartEarliest)
+	require.NoError(t, err)
+	require.True(t, early.Usable)
+	require.Equal(t, at(uuidA, "bin.000003", 4, f.purged), early.Position)
+	_, err = f.fresh("yesterday")
+	require.Error(t, err)
+	bytes, files := f.behind(f.decide(at(uuidA, "bin.000003", 900, sid+":1-50")))
+	require.Equal(t, uint64(100+1000+500), bytes)
+	require.Equal(t, 2, files)
+}
+
+func TestServerVersions(t *testing.T) {
+	for text, want := range map[string][3]int{"8.0.36-0ubuntu": {8, 0, 36}, "10.11.19-MariaDB-log": {10, 11, 19}, "9.7.4-2": {9, 7, 4}} {
+		got, err := parseVersion(text)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err := parseVersion("nine")
+	require.Error(t, err)
+	statements := func(flavor string, v ...int) []string {
+		s := &server{flavor: flavor, version: [3]int(v)}
+		return []string{s.showBinlogStatus(), s.showReplicas(), s.showReplicaStatus()}
+	}
+	require.Equal(t, []string{"SHOW BINARY LOG STATUS", "SHOW REPLICAS", "SHOW REPLICA STATUS"}, statements(position.MySQL, 8, 4, 0))
+	require.Equal(t, []string{"SHOW MASTER STATUS", "SHOW REPLICAS", "SHOW REPLICA STATUS"}, statements(position.MySQL, 8, 0, 36))
+	require.Equal(t, []string{"SHOW MASTER STATUS", "SHOW SLAVE HOSTS", "SHOW SLAVE STATUS"}, statements(position.MySQL, 5, 7, 40))
+	require.Equal(t, []string{"SHOW MASTER STATUS", "SHOW SLAVE HOSTS", "SHOW ALL SLAVES STATUS"}, statements(position.MariaDB, 10, 11, 2))
+}
+
+func TestSpillKeepsRows(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		s, err := newSpillFile(dir)
+		require.NoError(rt, err)
+		defer func() { require.NoError(rt, s.close()) }()
+		text, data := rapid.String(), rapid.SliceOf(rapid.Byte())
+		rows := rapid.SliceOf(rapid.Custom(func(rt *rapid.T) outbox.Row {
+			row := outbox.Row{
+				Table: outbox.Table{Database: "d", Name: rapid.SampledFrom([]string{"t", "u"}).Draw(rt, "table")},
+				ID:    rapid.Uint64().Draw(rt, "id"), MsgID: text.Draw(rt, "m"), Topic: text.Draw(rt, "t"),
+				Content: data.Draw(rt, "c"), Status: outbox.Status(rapid.IntRange(0, 6).Draw(rt, "s")),
+				RetryCount: rapid.Int().Draw(rt, "r"), NextRetry: text.Draw(rt, "n"), Created: text.Draw(rt, "cr"), TraceParent: text.Draw(rt, "tp"),
+			}
+			if rapid.Bool().Draw(rt, "key") {
+				row.Key, row.Headers = data.Draw(rt, "k"), data.Draw(rt, "h")
+			}
+			return row
+		})).Draw(rt, "rows")
+		cut := rapid.IntRange(0, len(rows)).Draw(rt, "cut")
+		var mark spillMark
+		for i := range rows {
+			if i == cut {
+				mark = s.mark()
+			}
+			require.NoError(rt, s.append(&rows[i]))
+		}
+		want := rows
+		if cut < len(rows) {
+			require.NoError(rt, s.truncate(mark))
+			want = append(rows[:cut:cut], rows[cut])
+			require.NoError(rt, s.append(&rows[cut]))
+		}
+		for range 2 {
+			got := []outbox.Row{}
+			require.NoError(rt, s.each(func(row *outbox.Row) bool { got = append(got, *row); return true }))
+			require.Equal(rt, len(want), len(got))
+			for i := range got {
+				require.Equal(rt, want[i].Content == nil, got[i].Content == nil)
+				require.Equal(rt, want[i], got[i])
+			}
+		}
+	})
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left, "the files have no names")
+}
+
+func TestSpillThatFails(t *testing.T) {
+	b := &rowBuffer{limit: 1000, dir: "/does/not/exist"}
+	for i := range 10 {
+		b.insert(outbox.Row{ID: uint64(i), Content: make([]byte, 100)})
+	}
+	require.Equal(t, 10, b.lost)
+	require.ErrorIs(t, b.failed, os.ErrNotExist)
+	b.rollback(bufferMark{rows: 1})
+	require.Equal(t, 1, b.lost, "what was before the savepoint is lost as well")
+	require.NoError(t, b.close())
+
+	s, err := newSpillFile(t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, s.append(&outbox.Row{MsgID: "a"}))
+	require.NoError(t, s.w.Flush())
+	_, err = s.file.WriteAt([]byte{200}, 4)
+	require.NoError(t, err)
+	require.ErrorIs(t, s.each(func(*outbox.Row) bool { return true }), errRecord)
+	require.NoError(t, s.close())
+	require.Error(t, s.each(func(*outbox.Row) bool { return true }))
+}
+
+func TestReasons(t *testing.T) {
+	wrapped := func(err error) error { return fmt.Errorf("x: %w", strip(err)) }
+	for want, err := range map[string]error{
+		reasonFatal:    mysql.NewError(codeFatalReading, "Could not find first log file name in binary log index file"),
+		reasonReplaced: mysql.NewError(codeFatalReading, "A replica with the same server_uuid/server_id as this replica has connected to the source"),
+		reasonDenied:   mysql.NewError(codeAccessDenied, "Access denied"),
+		reasonShutdown: mysql.NewError(codeServerShutdown, "Server shutdown in progress"),
+		reasonServer:   mysql.NewError(1064, "syntax"),
+		reasonTimeout:  fmt.Errorf("%w: read tcp: i/o timeout", mysql.ErrBadConn),
+		reasonMalform:  malformed(&replication.EventHeader{}, "x"),
+		reasonClosed:   io.EOF,
+	} {
+		require.Equal(t, want, reasonOf(wrapped(err)), err)
+	}
+	for text, want := range map[string]string{
+		"Could not find first log file name in binary log index file":                        RecoveryPurged,
+		"the source has purged binary logs containing GTIDs that the replica requires":       RecoveryPurged,
+		"log event entry exceeded max_allowed_packet; Increase max_allowed_packet on source": RecoveryInvalid,
+		"Client requested source to start replication from position > file size":             RecoveryInvalid,
+	} {
+		recovery, detail := fatalDetail(mysql.NewError(codeFatalReading, text))
+		require.Equal(t, want, recovery)
+		require.Contains(t, detail, text)
+	}
+	recovery, _ := fatalDetail(errors.New("x"))
+	require.Equal(t, RecoveryInvalid, recovery)
+	require.Contains(t, (&PositionLost{Reason: "r", Detail: "d"}).Error(), "r")
+}
+
+func TestErrorsHoldNoContent(t *testing.T) {
+	event := &replication.EventError{Header: &replication.EventHeader{EventType: replication.QUERY_EVENT}, Err: "bad", Data: []byte("secret")}
+	require.NotContains(t, strip(event).Error(), "secret")
+	require.NotContains(t, plain(errors.New(`parse rows event panic x, data "secret", parsed rows`)), "secret")
+	require.Less(t, len(plain(errors.New(strings.Repeat("x", 9999)))), 500)
+	require.NoError(t, strip(nil))
+
+	var out bytes.Buffer
+	h := quietHandler{log: zerolog.New(&out).Level(zerolog.DebugLevel)}
+	require.True(t, h.Enabled(context.Background(), 0))
+	require.Equal(t, h, h.WithAttrs(nil))
+	require.Equal(t, h, h.WithGroup("x"))
+}
+
+func TestConfigProblemsAreToldAtOnce(t *testing.T) {
+	err := Config{HeartbeatPeriod: time.Millisecond, ReadTimeout: time.Microsecond, BufferBytes: -1, Tables: []string{"x"}}.Validate()
+	for _, part := range []string{"addr", "user", "heartbeat", "read timeout", "buffer", "database.table"} {
+		require.ErrorContains(t, err, part)
+	}
+	require.NoError(t, Config{Addr: "a:1", User: "u", Tables: []string{"a.b"}}.Validate())
+	for _, addr := range []string{"x", "x:y", "x:99999"} {
+		_, _, err := splitAddr(addr)
+		require.Error(t, err)
+	}
+	host, port, err := splitAddr("/run/mysqld.sock")
+	require.NoError(t, err)
+	require.Equal(t, "/run/mysqld.sock", host)
+	require.Zero(t, port)
+}
+
+func TestDefaultsOfColumns(t *testing.T) {
+	value := func(c column, text string, has bool, extra string) (lean.Value, bool) {
+		c.setFallback(text, has, extra)
+		return c.value()
+	}
+	text := column{dataType: "varchar", charset: "utf8mb4"}
+	number := column{dataType: "tinyint"}
+	for name, test := range map[string]struct {
+		c     column
+		text  string
+		has   bool
+		extra string
+		want  lean.Value
+		ok    bool
+	}{
+		"mysql number":        {number, "3", true, "", lean.Value{State: lean.Present, Kind: lean.Int, Int: 3}, true},
+		"mysql text":          {text, "abc", true, "", lean.Value{State: lean.Present, Bytes: []byte("abc")}, true},
+		"mysql expression":    {text, "uuid()", true, "DEFAULT_GENERATED", lean.Value{}, false},
+		"mariadb text":        {text, "'it''s'", true, "", lean.Value{State: lean.Present, Bytes: []byte("it's")}, true},
+		"mariadb null":        {column{dataType: "int", nullable: true}, "NULL", true, "", lean.Value{State: lean.Null}, true},
+		"mariadb expression":  {text, "uuid()", true, "", lean.Value{}, false},
+		"none, must not null": {number, "", false, "", lean.Value{State: lean.Present, Kind: lean.Int}, true},
+		"none, text":          {text, "", false, "", lean.Value{State: lean.Present, Bytes: []byte{}}, true},
+		"none, may be null":   {column{dataType: "datetime", nullable: true}, "", false, "", lean.Value{State: lean.Null}, true},
+		"none, time":          {column{dataType: "datetime", fullType: "datetime(3)"}, "", false, "", lean.Value{State: lean.Present, Bytes: []byte("0000-00-00 00:00:00.000")}, true},
+		"none, other":         {column{dataType: "point"}, "", false, "", lean.Value{}, false},
+		"now":                 {column{dataType: "datetime"}, "CURRENT_TIMESTAMP", true, "", lean.Value{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, ok := value(test.c, test.text, test.has, test.extra)
+			require.Equal(t, test.ok, ok)
+			require.Equal(t, test.want, got)
+		})
+	}
+}
