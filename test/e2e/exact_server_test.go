@@ -19,7 +19,7 @@ func endToEnd(t *testing.T, c cast, rows int) {
 	t.Helper()
 	s := newScene(t, c)
 	relay := s.start()
-	s.write(func(cfg *workload.Config) { cfg.Rows, cfg.MaxTxn = rows, 20 })
+	s.write(func(cfg *workload.Config) { cfg.Rows, cfg.MaxTxn, cfg.Batch = rows, 20, 10 })
 	v := s.exact(90*time.Second, oracle.Options{})
 	assert.Equal(t, rows, v.Delivered)
 	assert.Zero(t, v.Swept, "the stream missed rows and the sweeper sent them")

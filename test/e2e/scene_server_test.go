@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -232,6 +233,15 @@ func (s *scene) committed(more int, limit time.Duration) {
 		now := s.ledger.Counts().Committed
 		return now >= goal, fmt.Sprintf("%d of %d", now, goal)
 	})
+}
+
+// look samples the checkpoint while no relay runs: nothing moves then, so what it covers must be settled. There may be
+// none yet.
+func (s *scene) look() {
+	s.t.Helper()
+	if err := s.sampler.Take(s.t.Context()); !errors.Is(err, harness.ErrNoCheckpoint) {
+		require.NoError(s.t, err)
+	}
 }
 
 // judge waits until everything is settled and consumed, and until no more comes, and returns the verdict.

@@ -45,9 +45,10 @@ type Config struct {
 	MinBytes, MaxBytes int
 	// Rate bounds the rows a second of all writers together; zero is full speed.
 	Rate float64
-	// Prefix starts each msg_id. Two runs on one ledger need different ones.
-	Prefix string
-	Seed   uint64
+	// Prefix starts each msg_id. Two runs on one ledger need different ones. KeyPrefix starts each key; "" is Prefix. A
+	// run that should go on with the keys of an earlier one takes that one's.
+	Prefix, KeyPrefix string
+	Seed              uint64
 	// TxnTimeout ends a transaction that hangs; Patience ends the run when no transaction has succeeded for so long.
 	TxnTimeout, Patience time.Duration
 }

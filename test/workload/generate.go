@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -51,7 +52,7 @@ func (g *generator) chance(part float64) bool { return g.rnd.Float64() < part }
 func (g *generator) next(now time.Time) (draft, error) {
 	g.made++
 	id := fmt.Sprintf("%s-%d-%d", g.cfg.Prefix, g.writer, g.made)
-	key := fmt.Sprintf("%s-%d.%d-%d", g.cfg.Prefix, g.writer, g.generation, g.rnd.IntN(max(1, g.cfg.Keys)))
+	key := fmt.Sprintf("%s-%d.%d-%d", cmp.Or(g.cfg.KeyPrefix, g.cfg.Prefix), g.writer, g.generation, g.rnd.IntN(max(1, g.cfg.Keys)))
 	d := draft{Message: oracle.Message{
 		MsgID: id, Table: g.cfg.Tables[(g.writer+g.rnd.IntN(len(g.cfg.Tables)))%len(g.cfg.Tables)],
 		Topic: g.cfg.Topics[g.rnd.IntN(len(g.cfg.Topics))], Key: id,
