@@ -84,8 +84,12 @@ func (s *Store) tableCandidates(ctx context.Context, name outbox.Table, q Query)
 	err := s.onTable(ctx, s.scan, "read due rows of", name, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
 		found = nil
 		if q.Only != "" {
-			found, err = s.readRows(ctx, conn, t, s.onlyQuery(t, q))
-			return err
+			for _, all := range []bool{false, true} {
+				if found, err = s.readRows(ctx, conn, t, s.topicQuery(t, q, t.selectList(), all)); err != nil || len(found) > 0 {
+					return err
+				}
+			}
+			return nil
 		}
 		// A NULL time sorts first, so the ranges without a time are read first, and only what is left of the limit from
 		// the ranges with one.
@@ -147,103 +151,4 @@ func (t *Table) grace(q Query, status outbox.Status) string {
 	}
 	created := t.col("create_time")
 	return " AND (" + created + " IS NULL OR " + created + "<=NOW(6)-" + interval(q.Grace) + " OR " + created + ">NOW(6))"
-}
-
-// dueRanges renders the condition of a topic's due rows over all ranges of the index.
-func (s *Store) dueRanges(t *Table, q Query) string {
-	due := t.col("next_retry_time")
-	var ranges []string
-	for _, status := range q.statuses() {
-		is := t.col("status") + "=" + strconv.Itoa(s.number(status))
-		if status == outbox.Failed && q.Early {
-			ranges = append(ranges, "("+is+")")
-			continue
-		}
-		if !q.Deferred || status == outbox.Failed {
-			ranges = append(ranges, "("+is+" AND "+due+" IS NULL"+t.grace(q, status)+")")
-		}
-		ranges = append(ranges, "("+is+" AND "+due+"<=NOW())")
-	}
-	return "(" + strings.Join(ranges, " OR ") + ") AND " + t.exactTopic() + "=" + literal(q.Only)
-}
-
-// onlyQuery finds a topic's first rows by id, and only then reads their bodies.
-func (s *Store) onlyQuery(t *Table, q Query) string {
-	id := t.col("id")
-	return fmt.Sprintf("SELECT %s FROM %s JOIN (SELECT %s AS candidate FROM %s%s WHERE %s ORDER BY %s LIMIT %d) AS some ON %s=some.candidate ORDER BY %s",
-		t.selectList(), t.from(), id, t.from(), t.byDue(), s.dueRanges(t, q), id, q.Limit, id, id)
-}
-
-// oldest returns the topic's oldest row if that one is due: of several tables, of each the oldest.
-func (s *Store) oldest(ctx context.Context, q Query) ([]outbox.Row, error) {
-	var found []outbox.Row
-	for _, table := range s.Tables() {
-		early := q
-		early.Early, early.Limit = true, 1
-		rows, err := s.tableCandidates(ctx, table.Table, early)
-		if err != nil {
-			return nil, err
-		}
-		if len(rows) == 0 || q.Early {
-			found = append(found, rows...)
-			continue
-		}
-		due := q
-		due.Early, due.Limit = false, 1
-		now, err := s.tableCandidates(ctx, table.Table, due)
-		if err != nil {
-			return nil, err
-		}
-		if len(now) > 0 && now[0].ID == rows[0].ID {
-			found = append(found, now...)
-		}
-	}
-	return found, nil
-}
-
-// Backlog returns the refs of a topic's due rows by id, without their bodies: a drain reads many once and claims them
-// batch by batch, instead of searching the whole backlog for each batch.
-func (s *Store) Backlog(ctx context.Context, q Query) ([]outbox.Ref, error) {
-	if q.Limit <= 0 {
-		q.Limit = 50 * defaultLimit
-	}
-	var refs []outbox.Ref
-	for _, table := range s.Tables() {
-		if len(refs) >= q.Limit {
-			break
-		}
-		var some []outbox.Ref
-		err := s.onTable(ctx, s.scan, "read due rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
-			some, err = readRefs(ctx, conn, t, fmt.Sprintf("SELECT %s,%s FROM %s%s WHERE %s ORDER BY %s LIMIT %d",
-				t.col("id"), t.col("msg_id"), t.from(), t.byDue(), s.dueRanges(t, q), t.col("id"), q.Limit-len(refs)))
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		refs = append(refs, some...)
-	}
-	return refs, nil
-}
-
-// readRefs runs a query whose columns are id and msg_id.
-func readRefs(ctx context.Context, q querier, t *Table, query string) ([]outbox.Ref, error) {
-	rows, err := q.QueryContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	defer closeRows(rows)
-	var refs []outbox.Ref
-	for rows.Next() {
-		var id, msgID sql.RawBytes
-		if err := rows.Scan(&id, &msgID); err != nil {
-			return nil, err
-		}
-		number, err := t.parseID(string(id))
-		if err != nil {
-			return nil, err
-		}
-		refs = append(refs, outbox.Ref{Table: t.Table, ID: number, MsgID: string(msgID)})
-	}
-	return refs, rows.Err()
 }

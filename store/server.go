@@ -31,9 +31,7 @@ func newServer(version string, lowerCaseTableNames int) server {
 	s := server{version: version, foldNames: lowerCaseTableNames != 0, mariaDB: strings.Contains(strings.ToLower(version), "mariadb")}
 	parts := strings.FieldsFunc(version, func(r rune) bool { return r < '0' || r > '9' })
 	if len(parts) >= 2 {
-		// Both are digits only; a number too large to parse stays 0, which means "old".
-		s.major, _ = strconv.Atoi(parts[0])
-		s.minor, _ = strconv.Atoi(parts[1])
+		s.major, s.minor = number(parts[0]), number(parts[1])
 	}
 	s.indexVisible = "'YES'"
 	if s.mariaDB {
@@ -48,6 +46,15 @@ func newServer(version string, lowerCaseTableNames int) server {
 		s.indexVisible = "IS_VISIBLE"
 	}
 	return s
+}
+
+// number reads digits; what no int can hold counts as 0, which means "old".
+func number(digits string) int {
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 func (s server) atLeast(major, minor int) bool {
