@@ -55,20 +55,21 @@ func (s gateState) String() string {
 }
 
 type topic struct {
-	name      string
-	state     gateState
-	reason    string
-	held      []*item
-	deferring int           // deferring UPDATEs on their way
-	failing   int           // failed probes whose UPDATE is on its way
-	deferred  chan struct{} // closed when deferring falls to 0; nil when nobody waits
-	reachable bool          // while probing: the brokers answered for this topic
-	acked     bool          // a message was acked since the topic was last closed
-	late      bool          // the stream's probe is still out although the topic was closed meanwhile
-	notBefore time.Time     // no handing back before: claims of a dead process may be out until then
-	probeAt   time.Time     // closed: when the sweeper may probe again
-	maxBytes  int           // the topic's own limit on a message, 0 when not known
-	violated  map[string]string
+	name       string
+	state      gateState
+	reason     string
+	held       []*item
+	deferring  int           // deferring UPDATEs on their way
+	failing    int           // failed probes whose UPDATE is on its way
+	deferred   chan struct{} // closed when deferring falls to 0; nil when nobody waits
+	reachable  bool          // while probing: the brokers answered for this topic
+	acked      bool          // a message was acked since the topic was last closed
+	late       bool          // the stream's probe is still out although the topic was closed meanwhile
+	unrecorded bool          // rows from before the start may not be deferred yet
+	notBefore  time.Time     // no handing back before: claims of a dead process may be out until then
+	probeAt    time.Time     // closed: when the sweeper may probe again
+	maxBytes   int           // the topic's own limit on a message, 0 when not known
+	violated   map[string]string
 }
 
 // admission is what the pump does with a message.
@@ -85,9 +86,9 @@ func NewGate(sink gateSink, maxHeld int, log zerolog.Logger) *Gate {
 	return &Gate{sink: sink, maxHeld: maxHeld, log: log, topics: make(map[string]*topic)}
 }
 
-// Rebuild starts the named topics as closed, to be probed at once, because the table has rows of theirs that must go
-// before anything newer. Of the claimed ones a dead process may hold rows until claimedUntil; those can't be told from
-// others before, so nothing of the topic is sent till then. It is called before the first message.
+// Rebuild starts the named topics as closed, because the table has rows of theirs that must go before anything newer. Of
+// the claimed ones a dead process may hold rows until claimedUntil; those can't be told from others before, so nothing of
+// the topic is sent till then. The topics are not probed before Recorded. It is called before the first message.
 func (g *Gate) Rebuild(names, claimed []string, claimedUntil time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,9 +96,19 @@ func (g *Gate) Rebuild(names, claimed []string, claimedUntil time.Time) {
 		t := g.topic(name)
 		t.state = closed
 		t.reason = "rows left in the table"
+		t.unrecorded = true
 		if slices.Contains(claimed, name) {
 			t.notBefore, t.probeAt = claimedUntil, claimedUntil
 		}
+	}
+}
+
+// Recorded tells that every row which was in the table before the start is deferred, so that a drain finds it.
+func (g *Gate) Recorded() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, t := range g.topics {
+		t.unrecorded = false
 	}
 }
 

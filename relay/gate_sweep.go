@@ -30,7 +30,7 @@ func (g *Gate) Work(now time.Time) (probe, drain []string, wait time.Duration) {
 		case t.state == draining:
 			drain = append(drain, name)
 		case t.state != closed:
-		case t.late || t.failing > 0:
+		case t.late || t.failing > 0 || t.unrecorded:
 			wait = sooner(wait, settlingTime)
 		case now.Before(t.probeAt):
 			wait = sooner(wait, t.probeAt.Sub(now))

@@ -230,7 +230,7 @@ func (l *leadership) window(ctx context.Context, reader Reader, start canal.Star
 		w.over = true
 		return w, nil
 	}
-	w.inTail = l.tail(ctx)
+	w.tail = l.tail(ctx)
 	return w, nil
 }
 
@@ -241,7 +241,7 @@ const (
 )
 
 // tail returns the msg_ids that Kafka holds from the checkpoint on. Anything odd means nothing is known.
-func (l *leadership) tail(ctx context.Context) map[string]struct{} {
+func (l *leadership) tail(ctx context.Context) *tail {
 	if len(l.offsets) == 0 {
 		return nil
 	}
@@ -256,5 +256,5 @@ func (l *leadership) tail(ctx context.Context) map[string]struct{} {
 		l.log.Warn().Err(err).Bool("complete", complete).Int("found", len(ids)).
 			Msg("could not read all that was published before the restart: some messages may be sent twice")
 	}
-	return ids
+	return &tail{ids: ids}
 }

@@ -10,6 +10,9 @@ import (
 type offsets struct {
 	mu   sync.Mutex
 	next map[string]map[int32]int64 // last acked + 1
+	// swept are the lowest offsets of what the sweeper has published and not marked yet. (What the stream has, the
+	// marker knows.)
+	swept map[string]map[int32]int64
 }
 
 // newOffsets starts from what the loaded checkpoint said.
@@ -32,6 +35,36 @@ func (o *offsets) acked(topic string, partition int32, offset int64) {
 	partitions[partition] = offset + 1
 }
 
+// sweptAcked notes the ack of a message of the sweeper's present batch.
+func (o *offsets) sweptAcked(topic string, partition int32, offset int64) {
+	o.acked(topic, partition, offset)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.swept == nil {
+		o.swept = make(map[string]map[int32]int64)
+	}
+	lower(o.swept, topic, partition, offset)
+}
+
+// sweptMarked tells that the sweeper's batch is marked.
+func (o *offsets) sweptMarked() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.swept = nil
+}
+
+// lower makes an entry the given offset if it is higher or missing.
+func lower(in map[string]map[int32]int64, topic string, partition int32, offset int64) {
+	partitions := in[topic]
+	if partitions == nil {
+		partitions = make(map[int32]int64)
+		in[topic] = partitions
+	}
+	if known, ok := partitions[partition]; !ok || offset < known {
+		partitions[partition] = offset
+	}
+}
+
 // snapshot returns the offsets for a checkpoint: the lowest of the messages that are acked and not settled, where there
 // are any, else behind the last acked.
 func (o *offsets) snapshot(m *marker) map[string]map[int32]int64 {
@@ -40,13 +73,15 @@ func (o *offsets) snapshot(m *marker) map[string]map[int32]int64 {
 	for topic, partitions := range o.next {
 		low[topic] = maps.Clone(partitions)
 	}
+	for topic, partitions := range o.swept {
+		for partition, offset := range partitions {
+			lower(low, topic, partition, offset)
+		}
+	}
 	o.mu.Unlock()
 	m.waiting(func(v *verdict) {
-		if v.outcome != outcomeSent || v.it.dest == "" {
-			return
-		}
-		if partitions := low[v.it.dest]; v.it.offset < partitions[v.it.partition] {
-			partitions[v.it.partition] = v.it.offset
+		if v.outcome == outcomeSent && v.it.dest != "" {
+			lower(low, v.it.dest, v.it.partition, v.it.offset)
 		}
 	})
 	return low

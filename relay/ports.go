@@ -33,6 +33,10 @@ type Rows interface {
 	Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]store.Found, error)
 	ClosedTopics(ctx context.Context, lease time.Duration, everything bool) ([]string, error)
 	ClaimedTopics(ctx context.Context, lease time.Duration) ([]string, error)
+	// LastIDs returns the highest id of each table.
+	LastIDs(ctx context.Context) (map[outbox.Table]uint64, error)
+	// Unrecorded returns pending rows without a next_retry_time, up to the given id of each table, by id.
+	Unrecorded(ctx context.Context, last map[outbox.Table]uint64, limit int) ([]outbox.Ref, error)
 	Offset(ctx context.Context) (time.Duration, error)
 	Count(ctx context.Context) (counts map[outbox.Status]int64, oldestPending time.Duration, err error)
 	// Refresh looks for new tables and changed columns.

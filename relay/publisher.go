@@ -11,6 +11,7 @@ import (
 // publisher is the producer as the sweeper sees it (sweeper.Publisher).
 type publisher struct {
 	flow *flow
+	tail *tail
 	gone chan struct{}
 }
 
@@ -21,7 +22,7 @@ func (p *publisher) Publish(ctx context.Context, rec *router.Record, done func(e
 			p.flow.unknownOutcome(res.Err)
 		}
 		if res.Err == nil {
-			p.flow.offsets.acked(rec.Topic, res.Partition, res.Offset)
+			p.flow.offsets.sweptAcked(rec.Topic, res.Partition, res.Offset)
 		}
 		done(res.Err)
 	})
@@ -32,8 +33,18 @@ func (p *publisher) Gone() <-chan struct{} { return p.gone }
 
 // Try sends a record alone.
 func (p *publisher) Try(ctx context.Context, rec *router.Record) error {
-	return p.flow.prober.try(ctx, rec, func(int) {}).err
+	a := p.flow.prober.try(ctx, rec, func(int) {})
+	if a.err == nil {
+		p.flow.offsets.sweptAcked(rec.Topic, a.partition, a.offset)
+	}
+	return a.err
 }
+
+// Published reports whether a message was found in Kafka at the start, sent by a process that died before marking it.
+func (p *publisher) Published(msgID string) bool { return p.tail.has(msgID) }
+
+// Marked tells that everything published so far is marked.
+func (p *publisher) Marked() { p.flow.offsets.sweptMarked() }
 
 // Appeared reports whether a topic that did not exist when it was last tried exists now.
 func (p *publisher) Appeared(ctx context.Context, topic string) bool {

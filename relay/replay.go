@@ -27,10 +27,10 @@ type candidate struct {
 // A row that the table does not show is sent: with semi-synchronous replication the event arrives before the row can be
 // read, and a duplicate is allowed where a loss is not.
 type replay struct {
-	until  position.Position
-	rows   Rows
-	inTail map[string]struct{} // msg_ids at the end of the partitions
-	log    zerolog.Logger
+	until position.Position
+	rows  Rows
+	tail  *tail
+	log   zerolog.Logger
 
 	over    bool
 	pending []candidate
@@ -75,7 +75,6 @@ func (r *replay) endsAt(end position.End) bool {
 
 func (r *replay) finish(end position.End) {
 	r.over = true
-	r.inTail = nil
 	r.log.Info().Stringer("position", end).Msg("replay window passed")
 }
 
@@ -114,7 +113,7 @@ func (r *replay) judge(ref outbox.Ref, row store.Found, ok bool) replayVerdict {
 	case ok && row.Status != outbox.Pending:
 		return replaySettled
 	}
-	if _, published := r.inTail[ref.MsgID]; published {
+	if r.tail.has(ref.MsgID) {
 		return replayInKafka
 	}
 	return replayUnknown

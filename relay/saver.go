@@ -32,6 +32,7 @@ type saver struct {
 	dirty  bool
 	err    error
 	note   string // for the history: why the first save is not a plain step forward
+	held   bool   // rows before the start are not recorded yet, so the position must not be saved
 }
 
 const (
@@ -46,6 +47,10 @@ const (
 func (s *saver) run(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	// At once, or a crash within the first interval would find no checkpoint.
+	if err := s.save(ctx); err != nil {
+		return err
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -67,7 +72,7 @@ func (s *saver) save(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	s.dirty = s.dirty || moved
-	due := s.dirty || time.Since(s.saved) >= refreshAfter
+	due := !s.held && (s.dirty || time.Since(s.saved) >= refreshAfter)
 	s.mu.Unlock()
 	if !due {
 		return nil
@@ -98,6 +103,13 @@ func (s *saver) build() checkpoint.Record {
 		Position: s.cursor.Position(), Offsets: offsets, Epoch: s.epoch, SavedAt: time.Now(), By: s.by, Note: s.note,
 	}
 	return s.record
+}
+
+// release lets the position be saved: everything before the start is recorded.
+func (s *saver) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = false
 }
 
 // outcome takes the result of one attempt.

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/sweeper"
 )
 
@@ -17,6 +18,9 @@ import (
 // something happens after which only a new start from the safe position is right. The leader's term goes on meanwhile.
 type session struct {
 	cfg Config
+	log zerolog.Logger
+	// everything tells that all that is pending at the start is the sweeper's: there was no usable position.
+	everything bool
 
 	reader  Reader // nil when only the table is swept
 	pump    *pump  // likewise
@@ -42,6 +46,8 @@ func (s *session) run(ctx context.Context) error {
 	var marker, pump, loops sync.WaitGroup
 	marker.Go(func() { s.ended("mark", s.marker.run(marking)) })
 	loops.Go(func() { s.sweeper.Run(work) })
+	loops.Go(func() { s.ended("record", s.leaveToSweeper(work)) })
+	loops.Go(func() { s.forgetTail(work) })
 	if s.saver != nil {
 		loops.Go(func() { s.ended("save", s.saver.run(work, s.cfg.SaveInterval)) })
 		pump.Go(func() { s.ended("stream", s.pump.run(work)) })
@@ -59,6 +65,26 @@ func (s *session) run(ctx context.Context) error {
 	}
 	return errors.Join(context.Cause(work), err)
 }
+
+// leaveToSweeper records what the stream will not bring, where the position could not be used.
+func (s *session) leaveToSweeper(ctx context.Context) error {
+	if !s.everything {
+		s.recorded(0)
+		return nil
+	}
+	return s.record(ctx, s.flow.rows)
+}
+
+// forgetTail waits until the claims of a dead process have been taken up.
+func (s *session) forgetTail(ctx context.Context) {
+	if retry.Wait(ctx, tailKept) == nil {
+		s.out.tail.forget()
+	}
+}
+
+// tailKept is how long the tail is kept: the stream asks it inside the replay window, the sweeper about rows that were
+// claimed by a dead process.
+const tailKept = 4 * ClaimLease
 
 // fail ends the session because of err. It may be called from anywhere and more than once.
 func (s *session) fail(err error) {
@@ -103,7 +129,7 @@ func (s *session) drain(ctx context.Context, waitLoops, finishMarks, abandonMark
 // assemble connects the parts that every session has.
 func (l *leadership) assemble(log zerolog.Logger) (*session, error) {
 	r := l.relay
-	s := &session{cfg: r.cfg, failed: make(chan error, 1)}
+	s := &session{cfg: r.cfg, log: log, failed: make(chan error, 1)}
 	f := &flow{
 		rows: r.deps.Rows, size: messageSize, fail: s.fail, pause: unreachablePause,
 		prober:   newProber(r.deps.Broker, r.cfg.CreateTopics, log),
@@ -156,6 +182,7 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 	if err := l.rebuild(ctx, s.gate, !start.Usable); err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
+	s.everything = !start.Usable
 	s.reader = reader
 	s.tracker = NewTracker(start.Position)
 	window, err := l.window(ctx, reader, start)
@@ -169,8 +196,9 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 	s.saver = &saver{
 		source: r.cfg.Source, by: r.cfg.By, epoch: l.epoch, store: r.deps.Checkpoints, tracker: s.tracker, cursor: cursor,
 		offsets: func() map[string]map[int32]int64 { return s.flow.offsets.snapshot(s.marker) },
-		metrics: r.deps.Metrics, log: l.log, dirty: true, note: l.note(start),
+		metrics: r.deps.Metrics, log: l.log, dirty: true, held: s.everything, note: l.note(start),
 	}
+	s.out.tail = window.tail
 	s.sweeper = l.sweeper(s, &watermark{reader: reader, tracker: s.tracker, upstream: r.deps.Upstream})
 	s.pump = &pump{
 		source: r.cfg.Source, server: start.Position.Server, reader: reader, router: r.deps.Router, tracker: s.tracker,

@@ -75,6 +75,8 @@ func newWorld(seed uint64) *world {
 	}
 }
 
+var messages = outbox.Table{Database: "app", Name: "local_message"}
+
 const binlogFile = "binlog.000001"
 
 // commit writes a transaction of rows to topic, with the keys. Rows that are not logged are only in the table.
@@ -84,7 +86,7 @@ func (w *world) commit(logs bool, topic string, keys ...string) {
 	var rows []outbox.Row
 	for _, key := range keys {
 		row := outbox.Row{
-			Table: outbox.Table{Database: "app", Name: "local_message"}, ID: w.nextID, MsgID: fmt.Sprintf("m%06d", w.nextID),
+			Table: messages, ID: w.nextID, MsgID: fmt.Sprintf("m%06d", w.nextID),
 			Topic: topic, Content: []byte(`{}`), Key: []byte(key),
 		}
 		w.nextID++
@@ -349,6 +351,28 @@ func (h *hands) ClaimedTopics(_ context.Context, lease time.Duration) ([]string,
 }
 
 func (h *hands) Offset(context.Context) (time.Duration, error) { return 0, nil }
+
+func (h *hands) LastIDs(context.Context) (map[outbox.Table]uint64, error) {
+	if err := h.enter(true); err != nil {
+		return nil, err
+	}
+	defer h.mu.Unlock()
+	return map[outbox.Table]uint64{messages: h.nextID - 1}, nil
+}
+
+func (h *hands) Unrecorded(_ context.Context, last map[outbox.Table]uint64, limit int) ([]outbox.Ref, error) {
+	if err := h.enter(true); err != nil {
+		return nil, err
+	}
+	defer h.mu.Unlock()
+	var refs []outbox.Ref
+	for id := uint64(1); id <= last[messages] && len(refs) < limit; id++ {
+		if r := h.table[id]; r.status == outbox.Pending && r.next.IsZero() {
+			refs = append(refs, r.row.Ref())
+		}
+	}
+	return refs, nil
+}
 
 func (h *hands) Count(context.Context) (map[outbox.Status]int64, time.Duration, error) {
 	return nil, 0, nil

@@ -32,6 +32,11 @@ type prepared struct {
 func (s *Sweeper) prepare(rows []outbox.Row) *batch {
 	b := &batch{ready: make([]prepared, 0, len(rows))}
 	for i := range rows {
+		if s.out.Published(rows[i].MsgID) {
+			s.metrics.Suppressed.WithLabelValues(metrics.ByTail).Inc()
+			b.sent = append(b.sent, rows[i].Ref())
+			continue
+		}
 		rec, err := s.router.Route(&rows[i], positionHeader)
 		if err == nil {
 			b.ready = append(b.ready, prepared{row: rows[i], rec: rec})
@@ -194,6 +199,9 @@ func (s *Sweeper) write(ctx context.Context, b *batch) (Result, error) {
 	if len(b.sent) > 0 {
 		_, err := s.rows.MarkSent(ctx, b.sent)
 		errs = append(errs, err)
+		if err == nil {
+			s.out.Marked()
+		}
 	}
 	dead := len(b.dead)
 	if dead > 0 {

@@ -76,43 +76,41 @@ func (s *Sweeper) probeWith(ctx context.Context, topic string, ref outbox.Ref) (
 	return r, err
 }
 
-// drain sends what waits of a topic that takes messages again, by id, and hands the topic back once that is done.
+// drain sends what waits of a topic that takes messages again, by id: its failed rows, due or not, because they are the
+// oldest, and the deferred ones. Once little is left the topic is handed back.
 func (s *Sweeper) drain(ctx context.Context, topic string) (Result, error) {
-	refs, err := s.rows.Backlog(ctx, store.Query{Only: topic, Early: true, Limit: backlogLimit})
+	refs, err := s.backlog(ctx, topic)
 	if err != nil {
 		return Result{}, err
 	}
-	var total Result
-	if len(refs) > 0 {
-		if err := s.stream.Passed(ctx); err != nil {
-			return Result{}, err
-		}
-		r, clean, err := s.sendAll(ctx, topic, refs)
-		total.add(r)
-		if err != nil || !clean {
-			return total, err
-		}
-		if len(refs) == backlogLimit {
-			total.More = true
-			return total, nil
-		}
+	if len(refs) <= s.cfg.Batch {
+		return s.handBack(ctx, topic)
 	}
-	// Everything that was in the table when it was read is sent. What came since is in the stream's hands.
-	r, err := s.handBack(ctx, topic)
-	total.add(r)
-	return total, err
+	if err := s.stream.Passed(ctx); err != nil {
+		return Result{}, err
+	}
+	r, clean, err := s.sendAll(ctx, topic, refs)
+	r.More = clean && err == nil
+	return r, err
 }
 
+// backlog lists rows of the topic. Pending rows that nobody has deferred are still the stream's.
+func (s *Sweeper) backlog(ctx context.Context, topic string) ([]outbox.Ref, error) {
+	return s.rows.Backlog(ctx, store.Query{Only: topic, Early: true, Deferred: true, Limit: backlogLimit})
+}
+
+// handBackMost is how many rows the stream may hold messages for. A longer rest is drained first.
+const handBackMost = 5000
+
 // handBack sends what was deferred while the rest was being sent, with the stream holding what comes after it, and opens
-// the topic. Rows that nobody has deferred are among those that the stream holds or has not read; Passed is not asked,
-// because it would wait for what is held.
+// the topic. Passed is not asked here, because it would wait for what is held.
 func (s *Sweeper) handBack(ctx context.Context, topic string) (Result, error) {
 	if !s.gate.Hold(ctx, topic) {
 		return Result{}, nil
 	}
 	var total Result
-	for {
-		refs, err := s.rows.Backlog(ctx, store.Query{Only: topic, Early: true, Deferred: true, Limit: backlogLimit})
+	for total.Sent <= handBackMost {
+		refs, err := s.backlog(ctx, topic)
 		if err == nil && len(refs) == 0 {
 			total.More = !s.gate.HandBack(ctx, topic)
 			return total, nil
@@ -120,7 +118,7 @@ func (s *Sweeper) handBack(ctx context.Context, topic string) (Result, error) {
 		clean := false
 		if err == nil {
 			var r Result
-			r, clean, err = s.sendAll(ctx, topic, refs)
+			r, clean, err = s.sendAll(ctx, topic, refs[:min(len(refs), handBackMost)])
 			total.add(r)
 		}
 		if !clean || err != nil {
@@ -128,6 +126,9 @@ func (s *Sweeper) handBack(ctx context.Context, topic string) (Result, error) {
 			return total, err
 		}
 	}
+	s.gate.Unhold(topic)
+	total.More = true
+	return total, nil
 }
 
 // sendAll claims and sends the rows, a batch after the other. It stops, and clean is false, as soon as one of them was
