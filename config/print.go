@@ -10,11 +10,13 @@ import (
 
 // Print returns the effective configuration as YAML, with *** for every secret. Load reads it back, but for those.
 func (c *Config) Print() (string, error) {
-	out, err := yaml.MarshalWithOptions(escaped(c.tree()), yaml.IndentSequence(true))
-	if err != nil {
+	tree := c.tree()
+	escaped(tree)
+	var out strings.Builder
+	if err := emit(&out, tree, ""); err != nil {
 		return "", fmt.Errorf("print the configuration: %w", err)
 	}
-	return string(out), nil
+	return out.String(), nil
 }
 
 // Redacted returns the effective configuration as plain maps, lists and values, with *** for every secret, for JSON.
