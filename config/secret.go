@@ -125,3 +125,12 @@ func (u SecretURL) Format(state fmt.State, _ rune) { _, _ = state.Write([]byte(u
 
 // MarshalText hides the password from encoders such as JSON and YAML.
 func (u SecretURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// Reveal returns the urls with their passwords, for the client library that needs them.
+func (r Redis) Reveal() []string {
+	out := make([]string, len(r.URL))
+	for i, u := range r.URL {
+		out[i] = u.Reveal()
+	}
+	return out
+}

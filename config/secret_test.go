@@ -31,7 +31,7 @@ func TestSecretsNeverShow(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, canaries, nil, nil)
 	require.Equal(t, "c4n4ry-replica", cfg.Sources[0].Replica.Password.Reveal())
-	require.Equal(t, "redis://:c4n4ry-url@h:1/0", cfg.Redis.URL[0].Reveal())
+	require.Equal(t, []string{"redis://:c4n4ry-url@h:1/0"}, cfg.Redis.Reveal())
 	printed, err := cfg.Print()
 	require.NoError(t, err)
 	assert.Equal(t, 6, strings.Count(printed, "***"), printed)
