@@ -112,7 +112,10 @@ func (s *Store) dueRanges(t *Table, q Query, grace bool) string {
 		if grace {
 			without += t.grace(q, status)
 		}
-		ranges = append(ranges, "("+without+")", "("+is+" AND "+due+"<=NOW())")
+		if status == outbox.Failed || !q.Deferred {
+			ranges = append(ranges, "("+without+")")
+		}
+		ranges = append(ranges, "("+is+" AND "+due+"<=NOW())")
 	}
 	return "(" + strings.Join(ranges, " OR ") + ")"
 }

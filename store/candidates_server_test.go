@@ -188,6 +188,7 @@ func TestPlansNeverReadTheWholeTable(t *testing.T) {
 			"closed topics":        d.topicsQuery(table, time.Minute, false),
 			"all open topics":      d.topicsQuery(table, time.Minute, true),
 			"next due":             d.nextDueQuery(table, outbox.Pending),
+			"unrecorded":           d.unrecordedQuery(table, 100_000, 500),
 			"mark":                 "UPDATE " + table.from() + table.byID() + " SET status=1 WHERE " + table.these(refs) + " AND status IN (0,2)",
 			"claim":                d.claimQuery(table, refs, false),
 		} {

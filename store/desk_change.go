@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
+	"strings"
 
 	"example.com/outbox-relay/outbox"
 )
@@ -113,12 +113,9 @@ func (s *Store) changeTable(ctx context.Context, op string, name outbox.Table, f
 }
 
 func (s *Store) numbers(statuses []outbox.Status) string {
-	text := ""
-	for i, status := range slices.Compact(slices.Sorted(slices.Values(statuses))) {
-		if i > 0 {
-			text += ","
-		}
-		text += s.numberText(status)
+	texts := make([]string, len(statuses))
+	for i, status := range statuses {
+		texts[i] = s.numberText(status)
 	}
-	return text
+	return strings.Join(texts, ",")
 }

@@ -67,16 +67,14 @@ func (f Filter) applies(t *Table) (ok bool, before string, err error) {
 func (s *Store) where(t *Table, f Filter) (condition, indexHint string) {
 	var parts []string
 	if len(f.Statuses) > 0 {
-		numbers := make([]string, len(f.Statuses))
 		indexHint = t.byDue()
-		for i, status := range f.Statuses {
-			numbers[i] = s.numberText(status)
+		for _, status := range f.Statuses {
 			if status == outbox.Sent || status == outbox.Consumed {
 				// Most rows have these: reading the newest by primary key is quicker than sorting all of them.
 				indexHint = ""
 			}
 		}
-		parts = append(parts, t.col("status")+" IN ("+strings.Join(numbers, ",")+")")
+		parts = append(parts, t.col("status")+" IN ("+s.numbers(f.Statuses)+")")
 	}
 	if len(f.IDs) > 0 {
 		numbers := make([]string, len(f.IDs))

@@ -106,7 +106,7 @@ func TestShowTellsAMessagesStory(t *testing.T) {
 		assert.EqualValues(t, 4, m.Number)
 		assert.Equal(t, 17, m.RetryCount)
 		assert.Equal(t, "100% of broker_1 away", m.LastError)
-		assert.Equal(t, `{"id":"dead"}`, string(m.Content))
+		assert.Equal(t, `{"id":"dead"}`, string(m.Content)) //nolint:testifylint // the bytes count, not their meaning
 		assert.EqualValues(t, len(m.Content), m.Bytes)
 		assert.InDelta(t, 60, m.Age.Seconds(), 15)
 		assert.Zero(t, m.Due)
@@ -251,8 +251,8 @@ func TestErrorsQuoteNoData(t *testing.T) {
 		d.exec(t, fmt.Sprintf("CREATE TRIGGER %s.tr BEFORE UPDATE ON %s FOR EACH ROW INSERT INTO %s.audit VALUES ('canary')", identifier(table.Database), d.name(), identifier(table.Database)))
 		_, err := d.MarkSent(t.Context(), []outbox.Ref{{Table: table, ID: 1, MsgID: "a"}})
 		require.ErrorIs(t, err, ErrServer)
-		assert.ErrorContains(t, err, "1062")
+		require.ErrorContains(t, err, "1062")
 		assert.NotContains(t, err.Error(), "canary")
-		assert.ErrorContains(t, err, strconv.Quote(table.String())[1:len(table.String())])
+		require.ErrorContains(t, err, strconv.Quote(table.String())[1:len(table.String())])
 	})
 }

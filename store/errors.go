@@ -127,8 +127,7 @@ func describe(op string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", op, err)
 	}
-	var server *mysql.MySQLError
-	if errors.As(err, &server) {
+	if server, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return describeServer(op, server)
 	}
 	if brokenConnection(err) {
@@ -165,8 +164,7 @@ func brokenConnection(err error) bool {
 
 // connectionText says what broke; dial errors name the address and the reason and nothing secret.
 func connectionText(err error) string {
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Error()
 	}
 	return "connection lost"

@@ -49,8 +49,10 @@ func (i *inspection) shape(t *Table) {
 	if t.HasLastError {
 		i.report.OK("last_error of "+name, "the table keeps why a message could not be sent")
 	} else {
-		i.report.Add(diagnose.Finding{Check: "last_error of " + name,
-			Means: "the table has no such column, so why a message could not be sent stands in the log only; this is fine", Repair: "outbox-relay init --print-sql  -- optional"})
+		i.report.Add(diagnose.Finding{
+			Check: "last_error of " + name,
+			Means: "the table has no such column, so why a message could not be sent stands in the log only; this is fine", Repair: "outbox-relay init --print-sql  -- optional",
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,14 +53,15 @@ func (s *Store) AcquireLock(ctx context.Context, source string) (*Lock, error) {
 	}
 	lease := s.cfg.LockLease
 	// The server counts whole seconds; a shorter silence than two would be cut by an ordinary hiccup.
-	base.setup = append(base.setup[:len(base.setup):len(base.setup)], fmt.Sprintf("SET SESSION wait_timeout=%d", max(2, int(lease/time.Second))))
+	base.setup = append(slices.Clip(base.setup), fmt.Sprintf("SET SESSION wait_timeout=%d", max(2, int(lease/time.Second))))
 	db := sql.OpenDB(base)
 	db.SetMaxOpenConns(1)
 	l := &Lock{name: lockName(source), db: db, log: s.log, lost: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
 	if err := l.acquire(ctx); err != nil {
 		return nil, errors.Join(describe("wait for the lock of "+source, err), db.Close())
 	}
-	go l.keep(lease)
+	// The lock outlives the waiting for it: it ends by Release, or by being lost.
+	go l.keep(context.WithoutCancel(ctx), lease)
 	return l, nil
 }
 
@@ -111,7 +113,7 @@ func (l *Lock) ask(ctx context.Context) (bool, error) {
 
 // keep pings the session three times in a lease and closes lost at the first doubt: before the server's own timeout
 // frees the lock, because the last ping that arrived is at most two thirds of a lease old by then.
-func (l *Lock) keep(lease time.Duration) {
+func (l *Lock) keep(ctx context.Context, lease time.Duration) {
 	defer close(l.done)
 	ticker := time.NewTicker(lease / 3)
 	defer ticker.Stop()
@@ -121,7 +123,7 @@ func (l *Lock) keep(lease time.Duration) {
 			return
 		case <-ticker.C:
 		}
-		if err := l.ping(lease / 3); err != nil {
+		if err := l.ping(ctx, lease/3); err != nil {
 			l.log.Warn().Err(err).Msg("leadership lost")
 			close(l.lost)
 			discard(l.conn)
@@ -132,9 +134,8 @@ func (l *Lock) keep(lease time.Duration) {
 
 var errNotHeld = errors.New("another session holds the lock")
 
-func (l *Lock) ping(limit time.Duration) error {
-	// The ping has no caller whose context could bound it; it ends by its own limit.
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+func (l *Lock) ping(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var mine sql.NullBool
 	if err := l.conn.QueryRowContext(ctx, "SELECT IS_USED_LOCK("+literal(l.name)+")=CONNECTION_ID()").Scan(&mine); err != nil {

@@ -322,6 +322,7 @@ func TestMarkingSurvivesItsConnectionBeingKilled(t *testing.T) {
 		require.NoError(t, d.Defer(t.Context(), []outbox.Ref{ref}))
 		rows, err := d.db.QueryContext(t.Context(), "SELECT ID FROM information_schema.PROCESSLIST WHERE USER="+literal(d.cfg.User))
 		require.NoError(t, err)
+		defer closeRows(rows)
 		var ids []int64
 		for rows.Next() {
 			var id int64
@@ -329,7 +330,6 @@ func TestMarkingSurvivesItsConnectionBeingKilled(t *testing.T) {
 			ids = append(ids, id)
 		}
 		require.NoError(t, rows.Err())
-		require.NoError(t, rows.Close())
 		require.NotEmpty(t, ids)
 		for _, id := range ids {
 			d.exec(t, fmt.Sprintf("KILL %d", id))

@@ -102,8 +102,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 // that the relay can do without, so a refusal is told once and lived with.
 func (c *connector) shrinkRowImages(ctx context.Context, exec driver.ExecerContext) error {
 	_, err := exec.ExecContext(ctx, "SET SESSION binlog_row_image=MINIMAL", nil)
-	var refused *mysql.MySQLError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		c.told.Do(func() {
 			c.log.Info().Uint16("number", refused.Number).
 				Msg("marks write full row images to the binlog; grant SESSION_VARIABLES_ADMIN (MariaDB: BINLOG ADMIN) to make them small")

@@ -213,7 +213,8 @@ func (s *Store) onTable(ctx context.Context, p *pool, op string, name outbox.Tab
 	}
 	err := attempt()
 	var refused *Error
-	if errors.As(err, &refused) && refused.Number != 0 && errors.Is(err, ErrSchema) {
+	// A table that is not known may be a new shard, or one that was renamed away and is back.
+	if errors.Is(err, ErrGone) || errors.As(err, &refused) && refused.Number != 0 && errors.Is(err, ErrSchema) {
 		if s.Refresh(ctx) == nil {
 			return attempt()
 		}

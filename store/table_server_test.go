@@ -53,15 +53,15 @@ func TestS41NamesAreAnchoredAndLookAlikesAreNot(t *testing.T) {
 
 		_, err = d.tryOpen(t, d.table.Database+".local_mesage")
 		require.ErrorIs(t, err, ErrGone)
-		assert.ErrorContains(t, err, "did you mean "+d.table.Database+".local_message")
+		require.ErrorContains(t, err, "did you mean "+d.table.Database+".local_message")
 		_, err = d.tryOpen(t, d.table.Database+"x.local_message")
 		require.ErrorIs(t, err, ErrGone)
-		assert.ErrorContains(t, err, "did you mean "+d.table.Database+"?")
+		require.ErrorContains(t, err, "did you mean "+d.table.Database+"?")
 		_, err = d.tryOpen(t, d.table.Database+".local_message", d.table.Database+".zzz")
 		require.ErrorContains(t, err, ".zzz", "one table that matches does not hide one that does not")
 		_, err = d.tryOpen(t, d.table.Database+".Local_Message")
 		require.ErrorIs(t, err, ErrGone, "this server minds case")
-		assert.ErrorContains(t, err, d.table.Database+".local_message")
+		require.ErrorContains(t, err, d.table.Database+".local_message")
 	})
 }
 
@@ -90,8 +90,8 @@ func TestS33NeededColumnMissing(t *testing.T) {
 		require.ErrorIs(t, err, ErrSchema)
 		err = d.Refresh(t.Context())
 		require.ErrorIs(t, err, ErrSchema)
-		assert.ErrorContains(t, err, d.table.String()+" has no column topic (did you mean topic_name?)")
-		assert.ErrorContains(t, err, "source.columns.topic")
+		require.ErrorContains(t, err, d.table.String()+" has no column topic (did you mean topic_name?)")
+		require.ErrorContains(t, err, "source.columns.topic")
 		assert.Zero(t, d.state(t, ref).Status)
 		d.exec(t, "ALTER TABLE "+d.name()+" RENAME COLUMN topic_name TO topic")
 		assert.Len(t, d.candidates(t, Query{}), 1, "it goes on after the repair")
@@ -102,7 +102,7 @@ func TestS33NeededColumnMissing(t *testing.T) {
 		d.exec(t, "ALTER TABLE "+d.name()+" ADD COLUMN next_retry_time BIGINT")
 		_, err = d.tryOpen(t, d.table.String())
 		require.ErrorContains(t, err, "next_retry_time of "+d.table.String()+" is BIGINT")
-		assert.ErrorContains(t, err, "change it to DATETIME")
+		require.ErrorContains(t, err, "change it to DATETIME")
 	})
 }
 
@@ -172,6 +172,6 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		nobody.Addr = "127.0.0.1:1"
 		_, err = Open(t.Context(), nobody, zerolog.Nop())
 		require.ErrorIs(t, err, ErrUnreachable)
-		assert.ErrorContains(t, err, "127.0.0.1:1")
+		require.ErrorContains(t, err, "127.0.0.1:1")
 	})
 }

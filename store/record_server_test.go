@@ -1,0 +1,75 @@
+//go:build !unit
+
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/test/rig"
+)
+
+func TestUnrecordedRowsAreFoundUntilDeferred(t *testing.T) {
+	both(t, func(t *testing.T, srv *rig.Server) {
+		d := newDesk(t, srv)
+		last, err := d.LastIDs(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, last)
+
+		first := d.insert(t, "first", 0, "NULL")
+		second := d.insert(t, "second", 0, "NULL")
+		d.insert(t, "sent", 1, "NULL")
+		d.insert(t, "failed", 2, "NOW()")
+		d.insert(t, "deferred", 0, "NOW()")
+		last, err = d.LastIDs(t.Context())
+		require.NoError(t, err)
+		d.insert(t, "later", 0, "NULL")
+
+		refs, err := d.Unrecorded(t.Context(), last, 10)
+		require.NoError(t, err)
+		assert.Equal(t, []outbox.Ref{first, second}, refs)
+		refs, err = d.Unrecorded(t.Context(), last, 1)
+		require.NoError(t, err)
+		assert.Equal(t, []outbox.Ref{first}, refs)
+		require.NoError(t, d.Defer(t.Context(), []outbox.Ref{first, second}))
+		refs, err = d.Unrecorded(t.Context(), last, 10)
+		require.NoError(t, err)
+		assert.Empty(t, refs)
+	})
+}
+
+func TestBacklogOfDeferredRowsLeavesTheStreamItsOwn(t *testing.T) {
+	both(t, func(t *testing.T, srv *rig.Server) {
+		d := newDesk(t, srv)
+		d.insert(t, "streamed", 0, "NULL")
+		deferred := d.insert(t, "deferred", 0, "NOW()")
+		failed := d.insert(t, "failed", 2, "NOW() + INTERVAL 1 HOUR")
+		d.insert(t, "delayed", 0, "NOW() + INTERVAL 1 HOUR")
+		refs, err := d.Backlog(t.Context(), Query{Only: "orders", Early: true, Deferred: true, Limit: 10})
+		require.NoError(t, err)
+		assert.Equal(t, []outbox.Ref{deferred, failed}, refs)
+		claimed, err := d.ClaimedTopics(t.Context(), 2*time.Hour)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"orders"}, claimed)
+	})
+}
+
+// TestNewShardIsMarked: a shard that was created after the start is marked like the others.
+func TestNewShardIsMarked(t *testing.T) {
+	both(t, func(t *testing.T, srv *rig.Server) {
+		d := newDesk(t, srv, func(c *Config) {
+			c.Tables = []string{c.Tables[0][:len(c.Tables[0])-len("local_message")] + `/local_message(_\d+)?/`}
+		})
+		shard := outbox.Table{Database: d.table.Database, Name: "local_message_7"}
+		d.exec(t, "CREATE TABLE "+outbox.QuoteTable(shard)+" LIKE "+d.name())
+		d.exec(t, "INSERT INTO "+outbox.QuoteTable(shard)+
+			" (msg_id, topic, msg_content, status, create_time, update_time) VALUES ('m', 'orders', '{}', 0, NOW(), NOW())")
+		changed, err := d.MarkSent(t.Context(), []outbox.Ref{{Table: shard, ID: 1, MsgID: "m"}})
+		require.NoError(t, err)
+		assert.Equal(t, int64(1), changed)
+	})
+}
