@@ -105,24 +105,21 @@ func (p *Process) Stop(ctx context.Context) error {
 
 // Kill ends the server at once (SIGKILL) and waits for it. Killing one that has ended is no error.
 func (p *Process) Kill() error {
-	var err error
-	if p.pid != 0 && !p.Ended() {
-		err = syscall.Kill(p.pid, syscall.SIGKILL)
-		if errors.Is(err, syscall.ESRCH) {
-			err = nil
+	var errs []error
+	if p.pid != 0 {
+		if err := p.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, ErrEnded) && !errors.Is(err, syscall.ESRCH) {
+			errs = append(errs, err)
+		}
+		// Without this word the supervisor would remove the folder.
+		if _, err := p.hold.WriteString("keep\n"); err != nil && !errors.Is(err, syscall.EPIPE) {
+			errs = append(errs, err)
 		}
 	}
-	if p.pid == 0 { // never told its id: let the supervisor end it
-		err = errors.Join(err, p.hold.Close())
+	errs = append(errs, p.hold.Close())
+	if err := p.supervisor.Wait(); err != nil && !isExit(err) { // its status says nothing
+		errs = append(errs, err)
 	}
-	// The supervisor's own status says nothing.
-	if werr := p.supervisor.Wait(); werr != nil && !isExit(werr) {
-		err = errors.Join(err, werr)
-	}
-	if p.pid != 0 {
-		err = errors.Join(err, p.hold.Close())
-	}
-	return err
+	return errors.Join(errs...)
 }
 
 // Log returns the last lines that the server wrote, for error messages.
