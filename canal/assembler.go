@@ -141,8 +141,8 @@ func (t *openTransaction) release(name string) {
 }
 
 func (t *openTransaction) find(name string) int {
-	for i := len(t.saves) - 1; i >= 0; i-- {
-		if t.saves[i].name == name {
+	for i, s := range slices.Backward(t.saves) {
+		if s.name == name {
 			return i
 		}
 	}

@@ -212,6 +212,6 @@ func (d *rawDialer) close() {
 	defer d.mu.Unlock()
 	d.closed = true
 	if d.conn != nil {
-		_ = d.conn.Close() //nolint:errcheck // what matters is that the reader wakes
+		_ = d.conn.Close() // what matters is that the reader wakes
 	}
 }

@@ -71,8 +71,7 @@ const (
 
 // serverCode returns the code of a server's error, 0 when it is none.
 func serverCode(err error) uint16 {
-	var my *mysql.MyError
-	if errors.As(err, &my) {
+	if my, ok := errors.AsType[*mysql.MyError](err); ok {
 		return my.Code
 	}
 	return 0
@@ -164,12 +163,10 @@ var errMalformed = errors.New("malformed binlog event")
 // plain returns an error's text without what may be a message's content: go-mysql puts the whole event into the text of
 // its EventError, and the values of rows into others.
 func plain(err error) string {
-	var my *mysql.MyError
-	if errors.As(err, &my) {
+	if my, ok := errors.AsType[*mysql.MyError](err); ok {
 		return my.Error()
 	}
-	var event *replication.EventError
-	if errors.As(err, &event) && event.Header != nil {
+	if event, ok := errors.AsType[*replication.EventError](err); ok && event.Header != nil {
 		return fmt.Sprintf("event %s at %d can't be read", event.Header.EventType, event.Header.LogPos)
 	}
 	return shorten(err.Error())

@@ -385,7 +385,7 @@ func TestPausedServerIsNoticed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	for ctx.Err() == nil && b.reader.State().Connected {
-		_, _ = b.reader.Next(ctx) //nolint:errcheck // State is what is looked at
+		_, _ = b.reader.Next(ctx) // State is what is looked at
 	}
 	require.Positive(t, b.reader.State().Reconnects["timeout"], "%+v", b.reader.State())
 	server.Resume(t)

@@ -2,6 +2,7 @@ package canal
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -28,16 +29,8 @@ type modelSave struct {
 	mine  map[uint64]bool
 }
 
-func clone[K comparable, V any](in map[K]V) map[K]V {
-	out := make(map[K]V, len(in))
-	for k, v := range in {
-		out[k] = v
-	}
-	return out
-}
-
 func (m *model) begin() {
-	m.rows, m.mine, m.order, m.saves = clone(m.committed), map[uint64]bool{}, nil, nil
+	m.rows, m.mine, m.order, m.saves = maps.Clone(m.committed), map[uint64]bool{}, nil, nil
 }
 
 // pending is what the stream has to bring: the open transaction's own rows that are pending, in order of insertion.
@@ -135,7 +128,7 @@ func playStep(rt *rapid.T, tp *tape, md *model, step string) {
 		name := rapid.SampledFrom(names).Draw(rt, "name")
 		tp.query("SAVEPOINT " + name)
 		md.release(name)
-		md.saves = append(md.saves, modelSave{name: name, order: slices.Clone(md.order), rows: clone(md.rows), mine: clone(md.mine)})
+		md.saves = append(md.saves, modelSave{name: name, order: slices.Clone(md.order), rows: maps.Clone(md.rows), mine: maps.Clone(md.mine)})
 	case "rollback to":
 		if len(md.saves) == 0 {
 			return
@@ -143,7 +136,7 @@ func playStep(rt *rapid.T, tp *tape, md *model, step string) {
 		i := rapid.IntRange(0, len(md.saves)-1).Draw(rt, "to")
 		s := md.saves[i]
 		tp.query("ROLLBACK TO " + s.name)
-		md.order, md.rows, md.mine = slices.Clone(s.order), clone(s.rows), clone(s.mine)
+		md.order, md.rows, md.mine = slices.Clone(s.order), maps.Clone(s.rows), maps.Clone(s.mine)
 		md.saves = md.saves[:i+1]
 	case "release":
 		name := rapid.SampledFrom(names).Draw(rt, "name")

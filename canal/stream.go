@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/replication"
@@ -146,6 +148,7 @@ func (r *Reader) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.killStale(ctx)
 	s := f.decide(r.cursor.Position())
 	if !s.Usable {
 		return &PositionLost{Reason: s.Recovery, Detail: s.Detail}
@@ -180,7 +183,7 @@ func (r *Reader) connect(ctx context.Context) error {
 // failed ends the session after an error, and waits before the next one. What it returns ends Next.
 func (r *Reader) failed(ctx context.Context, err error) error {
 	// An event is half handled, so the session can't go on.
-	r.endSession()
+	id := r.endSession()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -189,14 +192,16 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 		return errClosed
 	default:
 	}
-	var lost *PositionLost
-	if errors.As(err, &lost) {
+	if lost, ok := errors.AsType[*PositionLost](err); ok {
 		return lost
 	}
 	if errors.Is(err, errNoTransaction) {
 		return &PositionLost{Reason: RecoveryInvalid, Detail: err.Error()}
 	}
 	reason := reasonOf(err)
+	if reason == reasonTimeout {
+		r.stale = id
+	}
 	first := r.state.get().Connected || r.stuck == 0
 	r.state.disconnected(time.Now(), reason, err)
 	r.observe.Reconnect(reason)
@@ -227,16 +232,39 @@ func (r *Reader) pause(ctx context.Context) error {
 	return nil
 }
 
-// endSession ends the session if there is one, and drops the transaction that it left half-read.
-func (r *Reader) endSession() {
+// endSession ends the session if there is one, and drops the transaction that it left half-read. It returns how the
+// server calls the connection.
+func (r *Reader) endSession() (id uint32) {
 	r.mu.Lock()
 	ses := r.session
 	r.session = nil
 	r.mu.Unlock()
 	if ses != nil {
+		id = ses.connectionID()
 		ses.close()
 	}
 	r.dispatch.asm.discard()
+	return id
+}
+
+// killStale ends the connection that went silent: the server does not know yet that nobody listens, and goes on sending
+// for minutes. It is ours only if it still sends a binlog: the number may belong to somebody else by now.
+func (r *Reader) killStale(ctx context.Context) {
+	id := r.stale
+	if r.stale = 0; id == 0 {
+		return
+	}
+	result, err := r.meta.query(ctx, "SHOW PROCESSLIST")
+	if err != nil {
+		return
+	}
+	for i := range result.RowNumber() {
+		if cell(result, i, "Id") == strconv.FormatUint(uint64(id), 10) && strings.HasPrefix(cell(result, i, "Command"), "Binlog Dump") {
+			if _, err := r.meta.query(ctx, "KILL "+strconv.FormatUint(uint64(id), 10)); err != nil {
+				r.log.Debug().Str("error", plain(err)).Msg("a stale binlog connection could not be ended")
+			}
+		}
+	}
 }
 
 // untilClosed returns a context that also ends when the reader is closed.

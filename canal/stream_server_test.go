@@ -43,7 +43,7 @@ func onBoth(t *testing.T, test func(t *testing.T, server *rig.Server), opts ...r
 
 // bench is a database with a local message table, and a reader of its server.
 type bench struct {
-	t        *testing.T
+	t        testing.TB
 	server   *rig.Server
 	db       *sql.DB
 	database string
@@ -54,7 +54,7 @@ type bench struct {
 }
 
 // newBench makes the database and the table; the reader is started at the present end by stream.
-func newBench(t *testing.T, server *rig.Server, tables ...string) *bench {
+func newBench(t testing.TB, server *rig.Server, tables ...string) *bench {
 	t.Helper()
 	b := &bench{t: t, server: server, database: server.Database(t)}
 	b.db = server.DBOf(t, b.database)

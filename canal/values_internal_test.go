@@ -331,13 +331,13 @@ func TestSpillKeepsRows(t *testing.T) {
 		want := rows
 		if cut < len(rows) {
 			require.NoError(rt, s.truncate(mark))
-			want = append(rows[:cut:cut], rows[cut])
+			want = rows[:cut+1]
 			require.NoError(rt, s.append(&rows[cut]))
 		}
 		for range 2 {
 			got := []outbox.Row{}
 			require.NoError(rt, s.each(func(row *outbox.Row) bool { got = append(got, *row); return true }))
-			require.Equal(rt, len(want), len(got))
+			require.Len(rt, got, len(want))
 			for i := range got {
 				require.Equal(rt, want[i].Content == nil, got[i].Content == nil)
 				require.Equal(rt, want[i], got[i])
