@@ -26,8 +26,9 @@ type Config struct {
 	// Orders is the business table (database.table) that each transaction writes too, "" for none.
 	Orders  string
 	Writers int
-	// Rows ends the run when so many are committed; zero: the context ends it.
-	Rows int
+	// Rows ends the run when so many are committed, Transactions when so many have ended, rolled back or committed; with
+	// both zero the context ends it.
+	Rows, Transactions int
 	// MinTxn and MaxTxn bound the rows of a transaction, Batch the rows of one INSERT.
 	MinTxn, MaxTxn, Batch int
 	// Rollbacks and Savepoints are the parts of transactions that roll back, and that roll back to a savepoint.

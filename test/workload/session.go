@@ -21,7 +21,7 @@ type session struct {
 const retryPause = 50 * time.Millisecond
 
 func (s *session) run(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && s.w.begin() {
 		rollback := s.gen.chance(s.w.cfg.Rollbacks)
 		size := s.gen.size()
 		taken := 0

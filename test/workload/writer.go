@@ -20,6 +20,7 @@ type Writer struct {
 
 	mu     sync.Mutex
 	left   int // rows not yet committed nor in somebody's hands, when cfg.Rows bounds the run
+	begun  int // transactions that ended or are in somebody's hands, when cfg.Transactions bounds the run
 	stats  Stats
 	lastOK time.Time
 }
@@ -95,6 +96,17 @@ func (w *Writer) take(n int) int {
 	return n
 }
 
+// begin hands out one of the transactions still to be done.
+func (w *Writer) begin() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cfg.Transactions > 0 && w.begun >= w.cfg.Transactions {
+		return false
+	}
+	w.begun++
+	return true
+}
+
 // done counts a transaction and takes back the rows that it did not commit.
 func (w *Writer) done(taken, committed int, err error) error {
 	w.mu.Lock()
@@ -105,6 +117,7 @@ func (w *Writer) done(taken, committed int, err error) error {
 		w.lastOK = time.Now()
 		return nil
 	}
+	w.begun--
 	w.stats.Errors++
 	w.stats.LastError = err
 	if time.Since(w.lastOK) > w.cfg.Patience {
