@@ -37,6 +37,9 @@ func run(ctx context.Context, args []string, out io.Writer) (code int, err error
 	case len(args) == 1 && args[0] == "up":
 		do = func(ctx context.Context, all *rig.All) (int, error) { return up(ctx, all, out) }
 	case len(args) >= 3 && args[0] == "exec" && args[1] == "--":
+		if _, err := exec.LookPath(args[2]); err != nil { // before servers are started for nothing
+			return 1, err
+		}
 		do = func(ctx context.Context, all *rig.All) (int, error) { return execute(ctx, all, args[2:]) }
 	default:
 		return 2, errors.New(usage)

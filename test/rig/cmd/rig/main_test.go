@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,4 +16,11 @@ func TestWrongUsageStartsNothing(t *testing.T) {
 		require.EqualError(t, err, usage, args)
 		assert.Equal(t, 2, code, args)
 	}
+}
+
+func TestUnknownProgramStartsNothing(t *testing.T) {
+	t.Parallel()
+	code, err := run(t.Context(), []string{"exec", "--", "/no/such/program"}, &bytes.Buffer{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	assert.Equal(t, 1, code)
 }
