@@ -61,7 +61,9 @@ func BenchmarkLatency(b *testing.B) {
 	p, err := client.NewProducer(func(r kafka.Result) {
 		mu.Lock()
 		defer mu.Unlock()
-		took = append(took, time.Since(r.Token.(time.Time)))
+		if sent, ok := r.Token.(time.Time); ok {
+			took = append(took, time.Since(sent))
+		}
 	})
 	require.NoError(b, err)
 	send(b, p, record(topic, "first", 0), time.Now())

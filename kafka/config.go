@@ -129,8 +129,9 @@ const (
 	refreshEvery    = 5 * time.Minute
 )
 
-// retries is how often sarama sends a batch again. It is also an allocation of 32 bytes for each partition and retry.
-const retries = 1000
+// retries is how often sarama sends a batch again that a leader did not take, some five minutes long. Waiting for a
+// leader does not count, see patientClient. It is also an allocation of 32 bytes for each partition and retry.
+const retries = 300
 
 // patient is the configuration of the main producer, which never gives up by itself.
 func (c *Config) patient(dial *dialer, maxBytes int) *sarama.Config {

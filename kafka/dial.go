@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -58,21 +59,15 @@ func (d *dialer) keep(conn *net.TCPConn) error {
 	if d.cut {
 		return errors.Join(errCut, conn.Close())
 	}
-	open := d.conns[:0]
-	for _, c := range d.conns {
-		if isOpen(c) {
-			open = append(open, c)
-		}
-	}
-	clear(d.conns[len(open):])
-	d.conns = append(open, conn)
+	d.conns = slices.DeleteFunc(d.conns, isClosed)
+	d.conns = append(d.conns, conn)
 	return nil
 }
 
-// isOpen tells a connection that sarama has closed by its descriptor, which is gone.
-func isOpen(conn *net.TCPConn) bool {
+// isClosed tells a connection that sarama has closed by its descriptor, which is gone.
+func isClosed(conn *net.TCPConn) bool {
 	raw, err := conn.SyscallConn()
-	return err == nil && raw.Control(func(uintptr) {}) == nil
+	return err != nil || raw.Control(func(uintptr) {}) != nil
 }
 
 // Cut breaks everything. It may be called more than once.

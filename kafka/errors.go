@@ -113,8 +113,7 @@ func Reason(err error) string {
 	case errors.Is(err, sarama.ErrOutOfBrokers):
 		return "unreachable"
 	}
-	var code sarama.KError
-	if errors.As(err, &code) {
+	if code, ok := errors.AsType[sarama.KError](err); ok {
 		if about, ok := codes[code]; ok {
 			return about.reason
 		}

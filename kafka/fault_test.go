@@ -172,6 +172,35 @@ func lower(t *testing.T, cluster *kfake.Cluster, topic, limit string) {
 	ask(t, cluster.ListenAddrs(), req)
 }
 
+// S79: sarama alone waits until each record has used up its retries, or for ever.
+func TestS79CloseEndsSoonEachTime(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		cluster := fake(t, kfake.SeedTopics(4, "orders", "others"))
+		got := &results{}
+		client := openOn(t, cluster.ListenAddrs())
+		p, err := client.NewProducer(got.add)
+		require.NoError(t, err)
+		send(t, p, record("orders", "a", 0), 0)
+		cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
+		const n = 2500
+		for i := range n {
+			if i == n/2 {
+				cluster.Close()
+			}
+			send(t, p, record([]string{"orders", "orders", "others"}[i%3], string(rune('a'+i%9)), i), i)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		start := time.Now()
+		require.Error(t, p.Close(ctx))
+		cancel()
+		t.Logf("closed after %s", time.Since(start))
+		require.Less(t, time.Since(start), 3*time.Second)
+		require.Equal(t, n+1, got.count(), "each record has a result")
+		require.NoError(t, client.Close())
+	}
+}
+
 func TestSendWaitsForTheFirstBroker(t *testing.T) {
 	t.Parallel()
 	client := openOn(t, []string{"127.0.0.1:1"})

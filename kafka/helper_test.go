@@ -90,6 +90,14 @@ func producer(t testing.TB, client *kafka.Client) (*kafka.Producer, *results) {
 	return p, got
 }
 
+// number is the token that most tests send with a record.
+func number(t testing.TB, r kafka.Result) int {
+	t.Helper()
+	n, ok := r.Token.(int)
+	require.True(t, ok, "token %v", r.Token)
+	return n
+}
+
 func record(topic, key string, n int) *router.Record {
 	id := key + "-" + strconv.Itoa(n)
 	return &router.Record{
@@ -133,7 +141,7 @@ func requireOrder(t *testing.T, brokers []string, topic string, acked []kafka.Re
 	for _, r := range acked {
 		require.NoError(t, r.Err)
 		require.NotEqual(t, kafka.OffsetUnknown, r.Offset)
-		where[[2]int64{int64(r.Partition), r.Offset}] = r.Token.(int)
+		where[[2]int64{int64(r.Partition), r.Offset}] = number(t, r)
 	}
 	require.Len(t, where, len(acked))
 	last := map[string]int{}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/IBM/sarama"
+
 	"example.com/outbox-relay/diagnose"
 	"example.com/outbox-relay/router"
-
-	"github.com/IBM/sarama"
 )
 
 // Inspect checks what the relay needs of Kafka, and the topics that it is known to write to.

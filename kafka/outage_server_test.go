@@ -15,22 +15,36 @@ import (
 	"example.com/outbox-relay/test/rig"
 )
 
-// stream sends records of several keys at a steady rate until stop is closed, and returns how many.
-func stream(t *testing.T, p *kafka.Producer, topic string, stop <-chan struct{}) (sent int) {
+// stream sends records of several keys at a steady rate until halt is called, which returns how many.
+func stream(t *testing.T, p *kafka.Producer, topic string) (halt func() int) {
 	t.Helper()
-	keys := []string{"a", "b", "c", "d", "e", "f", "g"}
-	pace := time.NewTicker(2 * time.Millisecond)
-	defer pace.Stop()
-	for {
-		select {
-		case <-stop:
-			return sent
-		case <-pace.C:
-			for range 4 {
-				send(t, p, record(topic, keys[sent%len(keys)], sent), sent)
-				sent++
+	type outcome struct {
+		sent int
+		err  error
+	}
+	stop, done := make(chan struct{}), make(chan outcome)
+	go func() {
+		keys := []string{"a", "b", "c", "d", "e", "f", "g"}
+		pace := time.NewTicker(500 * time.Microsecond)
+		defer pace.Stop()
+		for sent := 0; ; sent++ {
+			select {
+			case <-stop:
+				done <- outcome{sent: sent}
+				return
+			case <-pace.C:
+			}
+			if err := p.Send(t.Context(), record(topic, keys[sent%len(keys)], sent), sent); err != nil {
+				done <- outcome{sent, err}
+				return
 			}
 		}
+	}()
+	return func() int {
+		close(stop)
+		end := <-done
+		require.NoError(t, end.err)
+		return end.sent
 	}
 }
 
@@ -45,17 +59,14 @@ func TestOutageReturnsNoErrorAndKeepsOrder(t *testing.T) {
 			server := rig.Kafka(t, rig.Own())
 			server.CreateTopic(t, "orders", 4, nil)
 			p, got := producer(t, openOn(t, server.Brokers))
-			stop, sent := make(chan struct{}), make(chan int)
-			go func() { sent <- stream(t, p, "orders", stop) }()
+			halt := stream(t, p, "orders")
 			got.waitFor(t, 500)
 			outage(server)
 			healed := time.Now()
 			n := got.count()
 			got.waitFor(t, n+500)
 			t.Logf("flows again after %s", time.Since(healed))
-			close(stop)
-			acked := got.waitFor(t, <-sent)
-			requireOrder(t, server.Brokers, "orders", acked)
+			requireOrder(t, server.Brokers, "orders", got.waitFor(t, halt()))
 		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -11,17 +13,26 @@ import (
 	"example.com/outbox-relay/router"
 )
 
-// Probe sends one record by itself, in one attempt that is over within seconds, and tells where it went. It goes to the
-// partition that the Producer would choose, but is not ordered with what a Producer still holds. After a failure that
-// is classed Unreachable the record may be in Kafka all the same.
+// probePatience is how long a probe lets pass what passes by itself: a topic that was just made, a leader that moves, a
+// connection that the broker had closed as idle.
+const probePatience = 2 * time.Second
+
+// Probe sends one record by itself, is over within seconds, and tells where it went. It goes to the partition that the
+// Producer would choose, but is not ordered with what a Producer still holds. After a failure that is classed
+// Unreachable the record may be in Kafka all the same.
 func (c *Client) Probe(ctx context.Context, rec *router.Record) (partition int32, offset int64, err error) {
 	type place struct {
 		partition int32
 		offset    int64
 	}
+	until := time.Now().Add(probePatience)
 	at, err := call(ctx, c, func() (at place, err error) {
-		at.partition, at.offset, err = c.produceOne(rec)
-		return at, err
+		for attempt := 1; ; attempt++ {
+			at.partition, at.offset, err = c.produceOne(rec)
+			if err == nil || !passes(err) || time.Now().After(until) || !c.dial.pause(backoffFor(attempt)) {
+				return at, err
+			}
+		}
 	})
 	if err != nil {
 		c.topics.forget(rec.Topic)
@@ -62,6 +73,19 @@ func (c *Client) produceOne(rec *router.Record) (int32, int64, error) {
 		return 0, 0, block.Err
 	}
 	return partition, block.Offset, nil
+}
+
+// passes reports failures of a moment, after which the record is not in Kafka, or hardly ever: a broken connection may
+// have carried it.
+func passes(err error) bool {
+	var timeout net.Error
+	if errors.Is(err, sarama.ErrOutOfBrokers) {
+		return false // every broker was tried
+	}
+	return errors.Is(err, sarama.ErrNotLeaderForPartition) || errors.Is(err, sarama.ErrLeaderNotAvailable) ||
+		errors.Is(err, sarama.ErrFencedLeaderEpoch) || errors.Is(err, sarama.ErrUnknownLeaderEpoch) ||
+		errors.Is(err, io.EOF) || errors.Is(err, sarama.ErrNotConnected) ||
+		errors.As(err, &timeout) && !timeout.Timeout()
 }
 
 func (c *Client) produceRequest(rec *router.Record, partition int32) *sarama.ProduceRequest {

@@ -23,7 +23,7 @@ func TestProducerPublishesInOrderAndTellsWhere(t *testing.T) {
 	acked := map[place]int{}
 	for _, r := range got.waitFor(t, n) {
 		require.NoError(t, r.Err)
-		acked[place{r.Partition, r.Offset}] = r.Token.(int)
+		acked[place{r.Partition, r.Offset}] = number(t, r)
 	}
 	require.Len(t, acked, n, "each record has a place of its own")
 	last := map[string]int{}

@@ -34,7 +34,7 @@ func TestTailReadsFromTheOffsetsToTheEnd(t *testing.T) {
 	from := map[int32]int64{0: 0, 1: 0, 2: 0, 3: 0}
 	want := map[string]struct{}{}
 	for _, r := range fill(t, client, "orders", n) {
-		i := r.Token.(int)
+		i := number(t, r)
 		if i < n/2 {
 			from[r.Partition] = max(from[r.Partition], r.Offset+1)
 			continue

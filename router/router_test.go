@@ -1,7 +1,6 @@
 package router_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -179,8 +178,10 @@ func TestHeaders(t *testing.T) {
 	}{
 		{"Scalars", `{"s":"x","n":1.50,"t":true,"f":false,"z":null,"e":""}`, "", map[string]string{"s": "x", "n": "1.50", "t": "true", "f": "false", "z": "(none)", "e": ""}},
 		{"Escapes", `{"a\u0062":"q\"\u00e9\n"}`, "", map[string]string{"ab": "q\"é\n"}},
-		{"ReservedAreTheRelays", `{"msg_id":"forged","outbox_source":"forged","outbox_position":"forged","outbox_x":"forged","MSG_ID":"mine"}`, "",
-			map[string]string{"msg_id": "m-1", "outbox_source": "shop", "outbox_position": "sweep", "outbox_x": "(none)", "MSG_ID": "mine"}},
+		{
+			"ReservedAreTheRelays", `{"msg_id":"forged","outbox_source":"forged","outbox_position":"forged","outbox_x":"forged","MSG_ID":"mine"}`, "",
+			map[string]string{"msg_id": "m-1", "outbox_source": "shop", "outbox_position": "sweep", "outbox_x": "(none)", "MSG_ID": "mine"},
+		},
 		{"TraceColumnWins", `{"traceparent":"header"}`, "column", map[string]string{"traceparent": "column"}},
 		{"TraceHeaderWithoutColumn", `{"traceparent":"header"}`, "", map[string]string{"traceparent": "header"}},
 		{"Null", `null`, "", nil},
@@ -233,17 +234,17 @@ func TestSizeBoundsTheLimit(t *testing.T) {
 	require.NoError(t, err)
 	_, err = newRouter(t, router.Config{MaxMessageBytes: rec.Size() - 1}).Route(in, "sweep")
 	var refusal *router.Refusal
-	require.True(t, errors.As(err, &refusal))
+	require.ErrorAs(t, err, &refusal)
 	assert.Equal(t, router.ReasonTooLarge, refusal.Reason)
 }
 
 func TestCheckTopicName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a", "A.b_c-9", "...", strings.Repeat("a", 249)} {
-		assert.NoError(t, router.CheckTopicName(name), name)
+		require.NoError(t, router.CheckTopicName(name), name)
 	}
 	for _, name := range []string{"", ".", "..", "a/b", "a b", "a\x00", "é", strings.Repeat("a", 250)} {
-		assert.Error(t, router.CheckTopicName(name), name)
+		require.Error(t, router.CheckTopicName(name), name)
 	}
 }
 
