@@ -75,8 +75,8 @@ type topicQueue struct {
 	moving  bool        // the mover is handing over records: nothing may overtake them
 }
 
-// NewProducer makes a producer that reports to results. It is called for one record at a time and must not block: sarama
-// waits for it. The first Send connects.
+// NewProducer makes a producer that reports to results, which is called for one record at a time. It must not wait for
+// anything that waits for the producer, Send and Close included: sarama stands still meanwhile. The first Send connects.
 func (c *Client) NewProducer(results func(Result)) (*Producer, error) {
 	if c.isClosed() {
 		return nil, ErrClosed
