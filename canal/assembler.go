@@ -28,7 +28,9 @@ type assembler struct {
 	// end is the last boundary that was handed out, or where the stream started.
 	end position.End
 	// learn: the complete set of GTIDs is not known, so the one at the head of a file is passed on.
-	learn    bool
+	learn bool
+	// expect is how many rows the last transaction of ours had: the next one is likely to be like it.
+	expect   int
 	executed string
 	delta    gtidSet // transactions since end
 
@@ -82,6 +84,9 @@ type savepoint struct {
 	kick   bool
 }
 
+// maxExpect bounds the room made for a transaction's rows before they come.
+const maxExpect = 1000
+
 // maxPrepared bounds the XA transactions remembered.
 const maxPrepared = 10_000
 
@@ -100,7 +105,7 @@ func (t *openTransaction) miss(reason string, n int) {
 func (a *assembler) begin(id gtid) *openTransaction {
 	a.discard()
 	a.next = id
-	a.txn = &openTransaction{rows: &rowBuffer{limit: a.limit, dir: a.dir}}
+	a.txn = &openTransaction{rows: &rowBuffer{limit: a.limit, dir: a.dir, expect: a.expect}}
 	return a.txn
 }
 
@@ -161,6 +166,9 @@ func (a *assembler) commit() *Transaction {
 	a.next = gtid{}
 	a.last = txn.committed
 	a.boundary()
+	if rows := len(txn.rows.rows); rows > 0 {
+		a.expect = min(rows, maxExpect)
+	}
 	n, err := txn.rows.net()
 	if err != nil {
 		txn.rows.giveUp(MissedLarge, err)

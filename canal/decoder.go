@@ -348,8 +348,9 @@ func (j *rowsJob) inserts(ctx context.Context, mp *mapping) error {
 	if len(mp.unproven) > 0 {
 		j.txn.unproven = append(j.txn.unproven, j.st)
 	}
+	var row outbox.Row
 	return j.decode(mp, nil, func(_, after lean.Image) error {
-		row := outbox.Row{Table: j.st.table}
+		row = outbox.Row{Table: j.st.table}
 		if j.event.ColumnBitmap1 != nil && !fullImage(after, mp) {
 			_, err := waitFor(ctx, j.decoder, j.st, func() (struct{}, error) {
 				return struct{}{}, j.decoder.mapper.fill(ctx, mp, j.st.table, after)
@@ -361,7 +362,7 @@ func (j *rowsJob) inserts(ctx context.Context, mp *mapping) error {
 		if !j.st.maker.apply(&row, after) {
 			return &unmapped{reason: MissedColumns, detail: "a row of " + j.st.table.String() + " has no id"}
 		}
-		j.txn.rows.insert(row)
+		j.txn.rows.insert(&row)
 		return nil
 	})
 }

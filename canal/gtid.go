@@ -70,7 +70,10 @@ func (s mysqlSet) addOne(key mysqlKey, gno int64) {
 
 // Add puts the members of a set in MySQL's notation into it, tags included.
 func (s mysqlSet) Add(text string) error {
-	parsed, err := mysql.ParseMysqlGTIDSet(strings.NewReplacer("\n", "", "\r", "", " ", "").Replace(text))
+	if s.addSingle(text) {
+		return nil
+	}
+	parsed, err := mysql.ParseMysqlGTIDSet(cleanGTIDs(text))
 	if err != nil {
 		return fmt.Errorf("gtid set %q: %w", text, err)
 	}
@@ -89,6 +92,24 @@ func (s mysqlSet) Add(text string) error {
 		}
 	}
 	return nil
+}
+
+// addSingle adds a set of one transaction without a tag, uuid:number, which most transactions' Ends are.
+func (s mysqlSet) addSingle(text string) bool {
+	const uuidLen = 36
+	if len(text) < uuidLen+2 || text[uuidLen] != ':' {
+		return false
+	}
+	gno, err := strconv.ParseInt(text[uuidLen+1:], 10, 64)
+	if err != nil || gno <= 0 {
+		return false
+	}
+	sid, err := uuid.Parse(text[:uuidLen])
+	if err != nil {
+		return false
+	}
+	s.addOne(mysqlKey{sid: sid}, gno)
+	return true
 }
 
 // Contains reports whether the other set is within this one.

@@ -12,8 +12,8 @@ import (
 // server. The rows must be pending.
 func NewTransaction(end position.End, committedAt time.Time, rows ...outbox.Row) *Transaction {
 	buffer := &rowBuffer{limit: math.MaxInt}
-	for _, row := range rows {
-		buffer.insert(row)
+	for i := range rows {
+		buffer.insert(&rows[i])
 	}
 	return &Transaction{End: end, CommittedAt: committedAt, rows: buffer, n: len(rows)}
 }

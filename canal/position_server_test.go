@@ -4,6 +4,7 @@ package canal_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"testing"
 	"time"
@@ -485,6 +486,40 @@ func TestWithoutGTIDs(t *testing.T) {
 	}
 	killDump(b)
 	require.Empty(t, b.read().rows, "b came before the connection was cut")
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, server *rig.Server) {
+		b := newBench(t, server)
+		b.cfg.TLS = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the server made its certificate itself
+		if server.Flavor == rig.FlavorMariaDB {
+			// MariaDB 10.11 has no certificate unless somebody makes one.
+			_, err := canal.Open(t.Context(), b.cfg, zerolog.Nop(), nil)
+			require.Error(t, err)
+			b.cfg.TLSOptional = true
+		}
+		b.stream()
+		b.insert("m1")
+		require.Equal(t, []string{"m1"}, b.read().ids())
+	})
+}
+
+func TestS61ReplicaThatDoesNotLog(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, server *rig.Server) {
+		b := newBench(t, server)
+		b.insert("b")
+		replica := server.Replica(t, rig.Args("--log-slave-updates=OFF"))
+		caughtUp(t, replica, b.database)
+		b.cfg.Addr, b.cfg.User, b.cfg.Password = replica.Addr, replica.User, replica.Password
+		_, err := canal.Open(t.Context(), b.cfg, zerolog.Nop(), nil)
+		require.ErrorIs(t, err, canal.ErrCannotStream)
+		require.ErrorContains(t, err, "log_replica_updates")
+		report, err := canal.Inspect(t.Context(), b.cfg)
+		require.NoError(t, err)
+		require.Equal(t, "failure", report.Worst().String())
+	}, rig.Own())
 }
 
 func TestInspectAndDistance(t *testing.T) {

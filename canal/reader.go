@@ -31,7 +31,8 @@ type Reader struct {
 	// closing ends what waits in Next.
 	closing chan struct{}
 
-	// What follows belongs to the goroutine that calls Next.
+	// nextMu guards what follows: it is held while Stream and Next run. It is never taken under mu.
+	nextMu sync.Mutex
 
 	dispatch *dispatcher
 	cursor   *Cursor // behind what Next returned last
@@ -114,14 +115,17 @@ func (r *Reader) check(ctx context.Context) error {
 // where start says (StartNow or StartEarliest) or from the present end. It never fails because of the position: an error
 // means that the server could not be asked.
 func (r *Reader) Resolve(ctx context.Context, saved position.Position, have bool, start string) (Start, error) {
-	f, err := readFacts(ctx, r.meta)
+	if !have || saved.IsZero() {
+		f, err := readFacts(ctx, r.meta)
+		if err != nil {
+			return Start{}, fmt.Errorf("resolve the position: %w", err)
+		}
+		return f.fresh(start)
+	}
+	f, s, err := decided(ctx, r.meta, saved)
 	if err != nil {
 		return Start{}, fmt.Errorf("resolve the position: %w", err)
 	}
-	if !have || saved.IsZero() {
-		return f.fresh(start)
-	}
-	s := f.decide(saved)
 	if !s.Usable {
 		return s, nil
 	}
@@ -167,5 +171,8 @@ func (r *Reader) Close() error {
 		ses.close()
 	}
 	r.meta.close()
+	r.nextMu.Lock()
+	defer r.nextMu.Unlock()
+	r.dispatch.asm.discard()
 	return nil
 }

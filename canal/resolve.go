@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/retry"
 )
 
 // facts are what the server says about its binlog.
@@ -59,6 +61,30 @@ func (f *facts) present(recovery, detail string) Start {
 	return Start{Position: f.end, Recovery: recovery, Detail: detail}
 }
 
+// A MySQL sends a transaction before it counts it as executed; with semi-synchronous replication seconds may pass
+// between. A position that the binlog has reached is therefore given that time to be confirmed.
+const (
+	lagPause = 100 * time.Millisecond
+	lagTries = 100
+)
+
+// decided asks the server whether it can go on from a saved position, more than once if need be.
+func decided(ctx context.Context, q querier, saved position.Position) (*facts, Start, error) {
+	for try := 1; ; try++ {
+		f, err := readFacts(ctx, q)
+		if err != nil {
+			return nil, Start{}, err
+		}
+		s := f.decide(saved)
+		if !s.lagging || try >= lagTries {
+			return f, s, nil
+		}
+		if err := retry.Wait(ctx, lagPause); err != nil {
+			return nil, Start{}, err
+		}
+	}
+}
+
 // decide says whether the server can go on from a saved position.
 func (f *facts) decide(saved position.Position) Start {
 	if saved.Flavor != f.server.flavor {
@@ -87,10 +113,13 @@ func (f *facts) decideByGTID(saved position.Position) Start {
 		sets[i] = set
 	}
 	set, executed, purged := sets[0], sets[1], sets[2]
+	beyond, err := position.Compare(saved.File, saved.Pos, f.end.File, f.end.Pos)
 	switch {
 	case !executed.Contains(set) && same:
-		return f.present(RecoveryInvalid, fmt.Sprintf(
+		s := f.present(RecoveryInvalid, fmt.Sprintf(
 			"the server has executed only %q, less than the saved %q: its binlog was reset", f.end.GTID, saved.GTID))
+		s.lagging = err == nil && beyond <= 0
+		return s
 	case !executed.Contains(set):
 		return f.present(RecoveryOtherServer, fmt.Sprintf(
 			"server %s has not executed all of the saved %q: it lags behind, or is of another history", f.server.id, saved.GTID))
@@ -101,7 +130,6 @@ func (f *facts) decideByGTID(saved position.Position) Start {
 		return f.elsewhere(saved, "resumed by GTID on server "+f.server.id+" instead of "+saved.Server)
 	}
 	// The set fits by its numbers. If the place is beyond the end, the numbers are of a new history.
-	beyond, err := position.Compare(saved.File, saved.Pos, f.end.File, f.end.Pos)
 	switch {
 	case err != nil:
 		return f.elsewhere(saved, "resumed by GTID, the binlog files are called otherwise than "+saved.File)

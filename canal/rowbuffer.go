@@ -15,6 +15,8 @@ import (
 type rowBuffer struct {
 	limit int
 	dir   string
+	// expect is how many rows are likely to come.
+	expect int
 
 	rows  []outbox.Row // the first rows
 	spill *spillFile   // the others
@@ -68,7 +70,7 @@ func (b *rowBuffer) count() int {
 }
 
 // insert adds a row.
-func (b *rowBuffer) insert(row outbox.Row) {
+func (b *rowBuffer) insert(row *outbox.Row) {
 	if b.lost > 0 {
 		b.lost++
 		return
@@ -76,9 +78,12 @@ func (b *rowBuffer) insert(row outbox.Row) {
 	if row.Status != outbox.Pending {
 		b.odd++
 	}
-	size := rowSize(&row)
+	size := rowSize(row)
 	if b.spill == nil && b.bytes+size <= b.rowLimit() {
-		b.rows = append(b.rows, row)
+		if b.rows == nil {
+			b.rows = make([]outbox.Row, 0, b.expect)
+		}
+		b.rows = append(b.rows, *row)
 		b.bytes += size
 		return
 	}
@@ -91,7 +96,7 @@ func (b *rowBuffer) insert(row outbox.Row) {
 		}
 		b.spill = spill
 	}
-	if err := b.spill.append(&row); err != nil {
+	if err := b.spill.append(row); err != nil {
 		b.giveUp(MissedLarge, err)
 		b.lost++
 	}
@@ -194,8 +199,12 @@ func (b *rowBuffer) pending(yield func(outbox.Row, error) bool) {
 		return yield(*row, nil)
 	}
 	for i := range b.rows {
-		row := b.rows[i]
-		if !visit(&row) {
+		row := &b.rows[i]
+		if len(b.changes) > 0 {
+			changed := b.rows[i] // the row is read more than once
+			row = &changed
+		}
+		if !visit(row) {
 			return
 		}
 	}

@@ -211,6 +211,9 @@ func (s *server) purged(ctx context.Context, q querier, first string) (string, e
 
 // cleanGTIDs removes the line breaks that MySQL puts into long sets.
 func cleanGTIDs(text string) string {
+	if !strings.ContainsAny(text, "\n\r ") {
+		return text
+	}
 	return strings.NewReplacer("\n", "", "\r", "", " ", "").Replace(text)
 }
 

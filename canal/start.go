@@ -13,6 +13,9 @@ type Start struct {
 	// Usable tells whether the saved position is honoured. When not, Position is the server's present end, and everything
 	// pending is the sweeper's.
 	Usable bool
+
+	// lagging: the verdict may be another one in a moment, see decided.
+	lagging bool
 }
 
 // What became of the saved position.

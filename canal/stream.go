@@ -25,6 +25,8 @@ const stuckLimit = 3
 
 // Stream starts, or starts again elsewhere. The server is not asked before Next.
 func (r *Reader) Stream(_ context.Context, from position.Position) error {
+	r.nextMu.Lock()
+	defer r.nextMu.Unlock()
 	r.endSession()
 	cursor, err := NewCursor(from)
 	if err != nil {
@@ -42,6 +44,8 @@ func (r *Reader) Stream(_ context.Context, from position.Position) error {
 // replaces broken connections by itself. It returns *PositionLost when the server can't go on from the position, an error
 // of ctx, or an error after Close.
 func (r *Reader) Next(ctx context.Context) (*Transaction, error) {
+	r.nextMu.Lock()
+	defer r.nextMu.Unlock()
 	if r.cursor == nil {
 		return nil, errors.New("binlog reader was not started: call Stream first")
 	}
@@ -144,12 +148,11 @@ func (r *Reader) connected(ctx context.Context) (*session, error) {
 func (r *Reader) connect(ctx context.Context) error {
 	ctx, cancel := r.untilClosed(ctx)
 	defer cancel()
-	f, err := readFacts(ctx, r.meta)
+	f, s, err := decided(ctx, r.meta, r.cursor.Position())
 	if err != nil {
 		return err
 	}
 	r.killStale(ctx)
-	s := f.decide(r.cursor.Position())
 	if !s.Usable {
 		return &PositionLost{Reason: s.Recovery, Detail: s.Detail}
 	}

@@ -352,7 +352,7 @@ func TestSpillKeepsRows(t *testing.T) {
 func TestSpillThatFails(t *testing.T) {
 	b := &rowBuffer{limit: 1000, dir: "/does/not/exist"}
 	for i := range 10 {
-		b.insert(outbox.Row{ID: uint64(i), Content: make([]byte, 100)})
+		b.insert(&outbox.Row{ID: uint64(i), Content: make([]byte, 100)})
 	}
 	require.Equal(t, 10, b.lost)
 	require.ErrorIs(t, b.failed, os.ErrNotExist)
