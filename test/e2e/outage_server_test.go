@@ -121,9 +121,11 @@ func TestTopicCreatedAfter15s(t *testing.T) {
 		return err == nil && waiting == 0, fmt.Sprint(waiting, " rows of other topics wait ", err)
 	})
 	pass(t.Context(), 15*time.Second-time.Since(begun))
-	var probes int
-	require.NoError(t, s.db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+s.tables[0]+" WHERE retry_count > 0").Scan(&probes))
-	assert.Equal(t, 1, probes, "only the topic's oldest message is tried and spends retries")
+	var tries, most int
+	require.NoError(t, s.db.QueryRowContext(t.Context(), "SELECT SUM(retry_count), MAX(retry_count) FROM "+s.tables[0]).Scan(&tries, &most))
+	// The stream's probe was the first to commit, which is not the lowest id for certain: ids commit out of order.
+	assert.GreaterOrEqual(t, most, tries-3, "only the topic's oldest message is tried and spends retries")
+	assert.Less(t, most, 12, "the probe backs off")
 	s.cast.kafka.CreateTopic(t, s.missing[0], 3, nil)
 	s.committed(2000, 20*time.Second)
 	finish()
