@@ -7,8 +7,10 @@ package consume
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -21,11 +23,17 @@ type Config struct {
 	Brokers []string
 	// Topics are read from their start, also those that do not exist yet.
 	Topics []string
+	// Prefix keeps only the records whose msg_id begins with it: a topic may hold those of earlier runs. "" keeps all.
+	Prefix string
+	// TLS is nil for none.
+	TLS   *tls.Config
+	Login Login
 }
 
 // Consumer reads topics into a log.
 type Consumer struct {
 	client *kgo.Client
+	prefix string
 	log    *oracle.Log
 }
 
@@ -39,17 +47,28 @@ const (
 
 // Open returns a consumer that adds to the log. It does not need the brokers to be up.
 func Open(cfg Config, log *oracle.Log) (*Consumer, error) {
-	client, err := kgo.NewClient(
+	opts := []kgo.Opt{
 		kgo.SeedBrokers(cfg.Brokers...), kgo.ClientID("outbox-relay-test-consumer"),
 		kgo.ConsumeTopics(cfg.Topics...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchMinBytes(1), kgo.FetchMaxWait(fetchWait),
 		kgo.MetadataMinAge(metadataMin), kgo.MetadataMaxAge(metadataMax),
 		kgo.RetryTimeout(time.Second), kgo.RetryBackoffFn(func(int) time.Duration { return retryPause }),
-	)
+	}
+	if cfg.TLS != nil {
+		opts = append(opts, kgo.DialTLSConfig(cfg.TLS))
+	}
+	mechanism, err := cfg.Login.mechanism()
 	if err != nil {
 		return nil, fmt.Errorf("consumer: %w", err)
 	}
-	return &Consumer{client: client, log: log}, nil
+	if mechanism != nil {
+		opts = append(opts, kgo.SASL(mechanism))
+	}
+	client, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("consumer: %w", err)
+	}
+	return &Consumer{client: client, prefix: cfg.Prefix, log: log}, nil
 }
 
 // Run reads until the context ends, which is no error, and closes the consumer. Brokers that are away are waited for;
@@ -67,7 +86,11 @@ func (c *Consumer) Run(ctx context.Context) error {
 			return err
 		}
 		batch = batch[:0]
-		fetches.EachRecord(func(r *kgo.Record) { batch = append(batch, convert(r, seen)) })
+		fetches.EachRecord(func(r *kgo.Record) {
+			if record := convert(r, seen); strings.HasPrefix(record.MsgID, c.prefix) {
+				batch = append(batch, record)
+			}
+		})
 		c.log.Add(batch...)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"example.com/outbox-relay/test/consume"
 	"example.com/outbox-relay/test/oracle"
@@ -80,4 +81,40 @@ func TestOpenRefusesABrokenAddress(t *testing.T) {
 	t.Parallel()
 	_, err := consume.Open(consume.Config{Brokers: []string{"127.0.0.1:port"}}, oracle.NewLog())
 	assert.Error(t, err)
+}
+
+func TestConsumerKeepsOnlyItsPrefix(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(
+		kfake.NumBrokers(1), kfake.SeedTopics(1, "a"), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "relay", "secret"))
+	require.NoError(t, err)
+	t.Cleanup(cluster.Close)
+	login := consume.Login{Mechanism: "scram-sha-512", User: "relay", Password: "secret"}
+	log := oracle.NewLog()
+	consumer, err := consume.Open(consume.Config{
+		Brokers: cluster.ListenAddrs(), Topics: []string{"a"}, Prefix: "run2-", Login: login,
+	}, log)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1) // size 1: the consumer must be able to leave
+	go func() { ended <- consumer.Run(ctx) }()
+	producer, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...),
+		kgo.SASL(scram.Auth{User: "relay", Pass: "secret"}.AsSha512Mechanism()))
+	require.NoError(t, err)
+	t.Cleanup(producer.Close)
+	for _, id := range []string{"run1-1", "run2-1", "run1-2", "run2-2"} {
+		send(t, producer, "a", id, "body")
+	}
+	waiting, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	require.NoError(t, log.Wait(waiting, 2))
+	assert.Equal(t, map[string]int{"run2-1": 1, "run2-2": 1}, log.IDs())
+	cancel()
+	require.NoError(t, <-ended)
+}
+
+func TestOpenRefusesAnUnknownMechanism(t *testing.T) {
+	t.Parallel()
+	_, err := consume.Open(consume.Config{Brokers: []string{"127.0.0.1:1"}, Login: consume.Login{Mechanism: "kerberos"}}, oracle.NewLog())
+	assert.ErrorContains(t, err, `"kerberos"`)
 }
