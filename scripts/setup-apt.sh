@@ -1,5 +1,7 @@
 #!/bin/bash
 # Debian packages: MariaDB, Redis, kcat, what brings MySQL (debootstrap) and Kafka (Java 17, Maven).
+#
+# usage: scripts/setup-apt.sh [PACKAGE...]   only these of them
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -15,9 +17,12 @@ default-jre-headless:java
 maven:mvn
 "
 
+only=" $* "
+
 missing() {
 	local entry
 	for entry in $wanted; do
+		[ "$only" = "  " ] || [[ $only == *" ${entry%%:*} "* ]] || continue
 		have "${entry#*:}" || echo "${entry%%:*}"
 	done
 }
