@@ -5,6 +5,7 @@ package canal_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -105,4 +106,41 @@ func TestMemoryStaysBounded(t *testing.T) {
 	<-done
 	t.Logf("peak of the heap: %d MiB", peak>>20)
 	require.Less(t, peak, uint64(64<<20))
+}
+
+// BenchmarkLatency commits one row after the other, and waits for each: the time from the call that commits until Next
+// has returned the row, and the part of it after the commit was acknowledged.
+func BenchmarkLatency(b *testing.B) {
+	for name, server := range map[string]func(testing.TB, ...rig.Option) *rig.Server{"mysql": rig.MySQL, "mariadb": rig.MariaDB} {
+		b.Run(name, func(b *testing.B) {
+			be := newBench(b, server(b))
+			be.stream()
+			be.insert("first")
+			be.readTo("first")
+			came := make(chan time.Time, 1)
+			go func() {
+				for {
+					tx, err := be.reader.Next(b.Context())
+					if err != nil {
+						return
+					}
+					if tx.Len() > 0 {
+						came <- time.Now()
+					}
+					_ = tx.Close() //nolint:errcheck // nothing is spilled
+				}
+			}()
+			after := make([]time.Duration, 0, b.N)
+			b.ResetTimer()
+			for i := range b.N {
+				be.insert(fmt.Sprintf("l%d", i))
+				acked := time.Now()
+				after = append(after, max(0, (<-came).Sub(acked)))
+			}
+			b.StopTimer()
+			slices.Sort(after)
+			b.ReportMetric(float64(after[len(after)/2].Microseconds()), "p50-us-after-ack")
+			b.ReportMetric(float64(after[len(after)*99/100].Microseconds()), "p99-us-after-ack")
+		})
+	}
 }

@@ -4,12 +4,10 @@ package canal_test
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/canal"
@@ -311,112 +309,6 @@ func requireReplicaBoundary(t *testing.T, replica *rig.Server, p position.Positi
 	requireBoundary(b, p)
 }
 
-func TestS65DumpThreadKilled(t *testing.T) {
-	t.Parallel()
-	onBoth(t, func(t *testing.T, server *rig.Server) {
-		b := newBench(t, server)
-		b.stream()
-		b.insert("a")
-		require.Equal(t, []string{"a"}, b.read().ids())
-		for i := range 3 {
-			killDump(b)
-			b.insert(fmt.Sprintf("k%d", i))
-			require.Equal(t, []string{fmt.Sprintf("k%d", i)}, b.read().ids())
-		}
-		n := 0
-		for _, times := range b.reader.State().Reconnects {
-			n += times
-		}
-		require.GreaterOrEqual(t, n, 3)
-		require.True(t, b.reader.State().Connected)
-		require.Empty(t, b.reader.State().LastError)
-	})
-}
-
-// killDump kills the connection that streams to the reader.
-func killDump(b *bench) {
-	b.t.Helper()
-	rows, err := b.server.DB(b.t).QueryContext(b.t.Context(), "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%' AND user = '"+b.cfg.User+"'")
-	require.NoError(b.t, err)
-	defer rows.Close() //nolint:errcheck // only read
-	ids := []int64{}
-	for rows.Next() {
-		var id int64
-		require.NoError(b.t, rows.Scan(&id))
-		ids = append(ids, id)
-	}
-	require.NoError(b.t, rows.Err())
-	require.NotEmpty(b.t, ids)
-	for _, id := range ids {
-		b.exec(fmt.Sprintf("KILL %d", id))
-	}
-}
-
-func TestServerRestart(t *testing.T) {
-	t.Parallel()
-	onBoth(t, func(t *testing.T, server *rig.Server) {
-		b := newBench(t, server)
-		b.stream()
-		b.insert("a")
-		require.Equal(t, []string{"a"}, b.read().ids())
-		server.Kill(t)
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		for ctx.Err() == nil {
-			_, err := b.reader.Next(ctx)
-			require.True(t, err == nil || ctx.Err() != nil, "%v", err)
-		}
-		require.False(t, b.reader.State().Connected)
-		server.Start(t)
-		b.insert("b")
-		require.Equal(t, []string{"b"}, b.read().ids())
-		require.True(t, b.reader.State().Connected)
-	}, rig.Own())
-}
-
-func TestPausedServerIsNoticed(t *testing.T) {
-	t.Parallel()
-	server := rig.MariaDB(t, rig.Own())
-	b := newBench(t, server)
-	b.cfg.ReadTimeout = time.Second
-	b.stream()
-	b.insert("a")
-	require.Equal(t, []string{"a"}, b.read().ids())
-	server.Pause(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-	defer cancel()
-	for ctx.Err() == nil && b.reader.State().Connected {
-		_, _ = b.reader.Next(ctx) // State is what is looked at
-	}
-	require.Positive(t, b.reader.State().Reconnects["timeout"], "%+v", b.reader.State())
-	server.Resume(t)
-	b.insert("b")
-	require.Equal(t, []string{"b"}, b.read().ids())
-}
-
-func TestCloseEndsNext(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, rig.MariaDB(t))
-	b.stream()
-	b.next()
-	ended := make(chan error, 1)
-	go func() {
-		for {
-			if _, err := b.reader.Next(context.WithoutCancel(t.Context())); err != nil {
-				ended <- err
-				return
-			}
-		}
-	}()
-	require.NoError(t, b.reader.Close())
-	select {
-	case err := <-ended:
-		require.Error(t, err)
-	case <-time.After(5 * time.Second):
-		t.Fatal("Next did not return")
-	}
-}
-
 func TestLargeTransactionsAreSpilled(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, server *rig.Server) {
@@ -486,99 +378,4 @@ func TestWithoutGTIDs(t *testing.T) {
 	}
 	killDump(b)
 	require.Empty(t, b.read().rows, "b came before the connection was cut")
-}
-
-func TestTLS(t *testing.T) {
-	t.Parallel()
-	onBoth(t, func(t *testing.T, server *rig.Server) {
-		b := newBench(t, server)
-		b.cfg.TLS = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the server made its certificate itself
-		if server.Flavor == rig.FlavorMariaDB {
-			// MariaDB 10.11 has no certificate unless somebody makes one.
-			_, err := canal.Open(t.Context(), b.cfg, zerolog.Nop(), nil)
-			require.Error(t, err)
-			b.cfg.TLSOptional = true
-		}
-		b.stream()
-		b.insert("m1")
-		require.Equal(t, []string{"m1"}, b.read().ids())
-	})
-}
-
-func TestS61ReplicaThatDoesNotLog(t *testing.T) {
-	t.Parallel()
-	onBoth(t, func(t *testing.T, server *rig.Server) {
-		b := newBench(t, server)
-		b.insert("b")
-		replica := server.Replica(t, rig.Args("--log-slave-updates=OFF"))
-		caughtUp(t, replica, b.database)
-		b.cfg.Addr, b.cfg.User, b.cfg.Password = replica.Addr, replica.User, replica.Password
-		_, err := canal.Open(t.Context(), b.cfg, zerolog.Nop(), nil)
-		require.ErrorIs(t, err, canal.ErrCannotStream)
-		require.ErrorContains(t, err, "log_replica_updates")
-		report, err := canal.Inspect(t.Context(), b.cfg)
-		require.NoError(t, err)
-		require.Equal(t, "failure", report.Worst().String())
-	}, rig.Own())
-}
-
-func TestInspectAndDistance(t *testing.T) {
-	t.Parallel()
-	onBoth(t, func(t *testing.T, server *rig.Server) {
-		b := newBench(t, server)
-		b.stream()
-		report, err := canal.Inspect(t.Context(), b.cfg)
-		require.NoError(t, err)
-		for _, f := range report.Findings {
-			t.Logf("%s: %s: %s (%s)", f.Level, f.Check, f.Means, f.Repair)
-			require.NotEqual(t, "failure", f.Level.String(), "%s: %s", f.Check, f.Means)
-		}
-		from := b.cursor.Position()
-		b.insert("a", "b")
-		d, err := canal.BinlogDistance(t.Context(), b.cfg, from)
-		require.NoError(t, err)
-		require.True(t, d.Usable)
-		require.True(t, d.FileExists)
-		require.Positive(t, d.BytesBehind)
-	})
-}
-
-func TestOpenRefusesWhatCannotBeStreamed(t *testing.T) {
-	t.Parallel()
-	onBoth(t, func(t *testing.T, server *rig.Server) {
-		b := newBench(t, server)
-		_, err := server.DB(t).ExecContext(t.Context(), "CREATE USER nothing@'%' IDENTIFIED BY 'pw'")
-		require.NoError(t, err)
-		b.cfg.User, b.cfg.Password = "nothing", "pw"
-		_, err = canal.Open(t.Context(), b.cfg, zerolog.Nop(), nil)
-		require.ErrorIs(t, err, canal.ErrCannotStream)
-		require.ErrorContains(t, err, "GRANT")
-		if server.Flavor == rig.FlavorMySQL {
-			_, err = server.DB(t).ExecContext(t.Context(), "GRANT REPLICATION CLIENT ON *.* TO nothing@'%'")
-		} else {
-			_, err = server.DB(t).ExecContext(t.Context(), "GRANT BINLOG MONITOR ON *.* TO nothing@'%'")
-		}
-		require.NoError(t, err)
-		_, err = canal.Open(t.Context(), b.cfg, zerolog.Nop(), nil)
-		require.ErrorIs(t, err, canal.ErrCannotStream)
-		require.ErrorContains(t, err, "REPLICATION SLAVE")
-		b.cfg.Addr = "127.0.0.1:1"
-		_, err = canal.Open(t.Context(), b.cfg, zerolog.Nop(), nil)
-		require.Error(t, err)
-		require.NotErrorIs(t, err, canal.ErrCannotStream)
-	}, rig.Own())
-	t.Run("off", func(t *testing.T) {
-		t.Parallel()
-		b := newBench(t, rig.MariaDB(t, rig.Args("--skip-log-bin")))
-		_, err := canal.Open(t.Context(), b.cfg, zerolog.Nop(), nil)
-		require.ErrorIs(t, err, canal.ErrCannotStream)
-		require.ErrorContains(t, err, "log_bin")
-	})
-	t.Run("statement", func(t *testing.T) {
-		t.Parallel()
-		b := newBench(t, rig.MariaDB(t, rig.Args("--binlog-format=MIXED")))
-		_, err := canal.Open(t.Context(), b.cfg, zerolog.Nop(), nil)
-		require.ErrorIs(t, err, canal.ErrCannotStream)
-		require.ErrorContains(t, err, "binlog_format")
-	})
 }

@@ -1,0 +1,120 @@
+//go:build !unit
+
+package canal_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/test/rig"
+)
+
+func TestS65DumpThreadKilled(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, server *rig.Server) {
+		b := newBench(t, server)
+		b.stream()
+		b.insert("a")
+		require.Equal(t, []string{"a"}, b.read().ids())
+		for i := range 3 {
+			killDump(b)
+			b.insert(fmt.Sprintf("k%d", i))
+			require.Equal(t, []string{fmt.Sprintf("k%d", i)}, b.read().ids())
+		}
+		n := 0
+		for _, times := range b.reader.State().Reconnects {
+			n += times
+		}
+		require.GreaterOrEqual(t, n, 3)
+		require.True(t, b.reader.State().Connected)
+		require.Empty(t, b.reader.State().LastError)
+	})
+}
+
+// killDump kills the connection that streams to the reader.
+func killDump(b *bench) {
+	b.t.Helper()
+	rows, err := b.server.DB(b.t).QueryContext(b.t.Context(), "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%' AND user = '"+b.cfg.User+"'")
+	require.NoError(b.t, err)
+	defer rows.Close() //nolint:errcheck // only read
+	ids := []int64{}
+	for rows.Next() {
+		var id int64
+		require.NoError(b.t, rows.Scan(&id))
+		ids = append(ids, id)
+	}
+	require.NoError(b.t, rows.Err())
+	require.NotEmpty(b.t, ids)
+	for _, id := range ids {
+		b.exec(fmt.Sprintf("KILL %d", id))
+	}
+}
+
+func TestServerRestart(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, server *rig.Server) {
+		b := newBench(t, server)
+		b.stream()
+		b.insert("a")
+		require.Equal(t, []string{"a"}, b.read().ids())
+		server.Kill(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		for ctx.Err() == nil {
+			_, err := b.reader.Next(ctx)
+			require.True(t, err == nil || ctx.Err() != nil, "%v", err)
+		}
+		require.False(t, b.reader.State().Connected)
+		server.Start(t)
+		b.insert("b")
+		require.Equal(t, []string{"b"}, b.read().ids())
+		require.True(t, b.reader.State().Connected)
+	}, rig.Own())
+}
+
+func TestPausedServerIsNoticed(t *testing.T) {
+	t.Parallel()
+	server := rig.MariaDB(t, rig.Own())
+	b := newBench(t, server)
+	b.cfg.ReadTimeout = time.Second
+	b.stream()
+	b.insert("a")
+	require.Equal(t, []string{"a"}, b.read().ids())
+	server.Pause(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	for ctx.Err() == nil && b.reader.State().Connected {
+		_, _ = b.reader.Next(ctx) // State is what is looked at
+	}
+	require.Positive(t, b.reader.State().Reconnects["timeout"], "%+v", b.reader.State())
+	server.Resume(t)
+	b.insert("b")
+	require.Equal(t, []string{"b"}, b.read().ids())
+}
+
+func TestCloseEndsNext(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, rig.MariaDB(t))
+	b.stream()
+	b.next()
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := b.reader.Next(context.WithoutCancel(t.Context())); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	require.NoError(t, b.reader.Close())
+	select {
+	case err := <-ended:
+		require.Error(t, err)
+	case <-time.After(5 * time.Second):
+		t.Fatal("Next did not return")
+	}
+}
