@@ -127,7 +127,7 @@ func BenchmarkLatency(b *testing.B) {
 					if tx.Len() > 0 {
 						came <- time.Now()
 					}
-					_ = tx.Close() //nolint:errcheck // nothing is spilled
+					_ = tx.Close() // nothing is spilled
 				}
 			}()
 			after := make([]time.Duration, 0, b.N)
