@@ -154,6 +154,9 @@ func (k checker) statuses(s Statuses, at string) {
 }
 
 func (k checker) router(r *Router) {
+	if r.AfterDead == "hold" {
+		k.add("router.after_dead", "hold is not available yet: use release")
+	}
 	k.key(r.Key, "router.key")
 	for i, route := range r.Routes {
 		at := fmt.Sprintf("router.routes[%d]", i)

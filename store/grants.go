@@ -9,16 +9,19 @@ import (
 // grants returns the least privileges of the two users: the one who marks, and the one who reads the binlog. The user who
 // runs this (me) is left out unless the statements are only printed: nobody can give himself what he lacks.
 func grants(srv server, cfg Config, tables []outbox.Table, me string, printOnly bool) []string {
-	stream := cfg.StreamUser
+	mark, stream := cfg.MarkUser, cfg.StreamUser
+	if mark == "" {
+		mark = cfg.User
+	}
 	if stream == "" {
 		stream = cfg.User
 	}
 	var statements []string
-	if printOnly || cfg.User != me {
-		statements = append(statements, grantMarks(srv, cfg.User, tables, printOnly)...)
+	if printOnly || mark != me {
+		statements = append(statements, grantMarks(srv, mark, tables, printOnly)...)
 	}
 	if printOnly || stream != me {
-		statements = append(statements, grantStream(srv, stream, stream != cfg.User, tables, printOnly)...)
+		statements = append(statements, grantStream(srv, stream, stream != mark, tables, printOnly)...)
 	}
 	return statements
 }

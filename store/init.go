@@ -13,7 +13,7 @@ import (
 )
 
 // Init makes what is missing: each table that is named without a pattern, its index, the optional columns, and the grants
-// of cfg.User and cfg.StreamUser. It returns the statements in their order; with printOnly it runs none of them, and then
+// of cfg.MarkUser and cfg.StreamUser. It returns the statements in their order; with printOnly it runs none of them, and then
 // the list also has those that only an administrator can judge (CREATE USER, optional privileges). Connect as a user who
 // may do all that, or print and hand the list to one.
 func Init(ctx context.Context, cfg Config, printOnly bool) ([]string, error) {

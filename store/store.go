@@ -37,8 +37,8 @@ type Config struct {
 	Tables   []string
 	Columns  outbox.Columns
 	Statuses outbox.Statuses
-	// StreamUser is the user who reads the binlog, for the grants of Init; "" means User.
-	StreamUser string
+	// MarkUser is the user who marks and StreamUser the one who reads the binlog, for the grants of Init; "" means User.
+	MarkUser, StreamUser string
 	// LockLease is after how long the leader's lock is free once its holder can't be heard; zero means 10 s.
 	LockLease time.Duration
 

@@ -10,8 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
+	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/config"
 )
 
@@ -39,6 +38,7 @@ type app struct {
 	streams Streams
 	environ []string
 	flags   globalFlags
+	format  render.Format // of flags.output, once that is checked
 }
 
 type globalFlags struct {
@@ -56,6 +56,11 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
+
+// shownError is an error that the command's result has told already.
+type shownError struct{ error }
+
+func (e *shownError) Unwrap() error { return e.error }
 
 // exit makes an error end the program with a code of its own.
 func exit(code int, err error) error { return &exitError{code: code, err: err} }
@@ -90,7 +95,10 @@ func codeOf(err error) int {
 
 // report writes an error for a person.
 func (a *app) report(err error) {
-	_, _ = fmt.Fprintf(a.streams.Err, "error: %s\n", err)
+	var shown *shownError
+	if !errors.As(err, &shown) {
+		_, _ = fmt.Fprintf(a.streams.Err, "error: %s\n", err)
+	}
 }
 
 // interruptible returns a context that ends with the first SIGTERM or SIGINT. A second one ends the process at once.
@@ -118,43 +126,4 @@ func interruptible(stderr io.Writer) (context.Context, context.CancelFunc) {
 		close(done)
 		cancel()
 	}
-}
-
-// root builds the command tree.
-func (a *app) root() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "outbox-relay",
-		Short: "Bring the rows of a local message table (transactional outbox) to Kafka",
-		Long: `outbox-relay tails the binlog of MySQL or MariaDB and publishes every committed row of the local message table
-to Kafka, in order and at least once. It marks the rows it has sent and keeps its position in Redis.`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-	}
-	root.SetIn(a.streams.In)
-	root.SetOut(a.streams.Out)
-	root.SetErr(a.streams.Err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exit(ExitUsage, errors.Join(err, errors.New("see "+cmd.CommandPath()+" --help")))
-	})
-	flags := root.PersistentFlags()
-	flags.StringVar(&a.flags.config, "config", "", "configuration file (default: outbox-relay.yaml, then /etc/outbox-relay/outbox-relay.yaml)")
-	flags.StringArrayVar(&a.flags.sets, "set", nil, "set a configuration key, as key.path=value (repeatable)")
-	flags.StringVarP(&a.flags.output, "output", "o", "table", "output format: table, json or yaml")
-	flags.StringVar(&a.flags.source, "source", "", "the source to work on, where several are configured")
-	root.AddCommand(a.runCommand())
-	return root
-}
-
-// load reads the configuration and writes its warnings to the log.
-func (a *app) load() (*config.Config, error) {
-	res, err := config.Load(config.Input{File: a.flags.config, Sets: a.flags.sets, Environ: a.environ})
-	if err != nil {
-		return nil, exit(ExitUsage, err)
-	}
-	log := a.logger(res.Config)
-	for _, warning := range res.Warnings {
-		log.Warn().Msg(warning)
-	}
-	return res.Config, nil
 }

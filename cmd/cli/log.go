@@ -23,6 +23,16 @@ func (a *app) logger(c *config.Config) zerolog.Logger {
 	return zerolog.New(out).Level(level).With().Timestamp().Logger()
 }
 
+// quiet returns the log of a command that ends by itself: what the packages tell of their ordinary work is left out, unless
+// the configuration asks for details.
+func (a *app) quiet(c *config.Config) zerolog.Logger {
+	log := a.logger(c)
+	if log.GetLevel() == zerolog.InfoLevel {
+		return log.Level(zerolog.WarnLevel)
+	}
+	return log
+}
+
 // isTerminal reports whether w is a character device.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)

@@ -28,7 +28,7 @@ On SIGTERM or SIGINT it stops reading, waits for what is in flight to be acked, 
 hands over to a standby and exits 0. Run two or more with the same configuration: one leads each source, the others stand by.`,
 		Example: `  outbox-relay run
   outbox-relay run --config /etc/outbox-relay/outbox-relay.yaml --set log.level=debug`,
-		Args: cobra.NoArgs,
+		Args: noArgs, ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.load()
 			if err != nil {
@@ -44,7 +44,11 @@ func (a *app) run(ctx context.Context, c *config.Config) error {
 	log := a.logger(c)
 	log.Info().Str("version", a.version).Int("sources", len(c.Sources)).Msg("outbox-relay starts")
 	registry := metrics.New(a.version)
-	sources, err := openSources(ctx, c, registry, log)
+	chosen, err := a.sources(c)
+	if err != nil {
+		return err
+	}
+	sources, err := openSources(ctx, c, chosen, registry, log)
 	if err != nil {
 		return err
 	}
@@ -74,9 +78,9 @@ func (a *app) run(ctx context.Context, c *config.Config) error {
 
 const consoleTimeout = 2 * time.Second
 
-func openSources(ctx context.Context, c *config.Config, registry *metrics.Registry, log zerolog.Logger) ([]*wire.Source, error) {
+func openSources(ctx context.Context, c *config.Config, chosen []config.Source, registry *metrics.Registry, log zerolog.Logger) ([]*wire.Source, error) {
 	var sources []*wire.Source
-	for _, s := range c.Sources {
+	for _, s := range chosen {
 		source, err := wire.Open(ctx, c, s, registry, log)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("source %s: %w", s.Name, err), closeSources(sources))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/config"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/relay"
@@ -65,3 +66,14 @@ func (o observer) Reconnect(reason string) { o.metrics.Reconnects.WithLabelValue
 
 // Missed does nothing: see above.
 func (observer) Missed(string, int) {}
+
+// Lock returns the lock by which relays agree on who leads a source.
+func Lock(c *config.Config, source string, rows *store.Store, checkpoints *checkpoint.Store) relay.Lock {
+	switch c.Leader.Lock {
+	case "redis":
+		return lease{store: checkpoints, source: source, ttl: c.Leader.Lease}
+	case "none":
+		return noLock{}
+	}
+	return serverLock{store: rows, source: source}
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"example.com/outbox-relay/cmd/cli/render"
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
+)
+
+func (a *app) statsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stats",
+		Short: "Count the rows by table, status and topic",
+		Long: `Count the rows of each table by status, and the unfinished ones (pending, failed, dead) by topic. The cost is bounded: of each
+status at most 100,000 rows are counted in each table, and a number that reaches that is shown with a plus.`,
+		Example: `  outbox-relay messages stats
+  outbox-relay messages stats -o json`,
+		Args: noArgs, ValidArgsFunction: noFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withRows(cmd.Context(), func(_ *scope, rows *store.Store) error {
+				stats, err := rows.Stats(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return a.print(statsOf(stats))
+			})
+		},
+	}
+}
+
+// statsView is the outbox at a glance.
+type statsView struct {
+	Cap    int64        `json:"counted_up_to"`
+	Tables []tableStats `json:"tables"`
+}
+
+type tableStats struct {
+	Table                string           `json:"table"`
+	Counts               map[string]int64 `json:"counts"`
+	OldestPendingSeconds float64          `json:"oldest_pending_seconds"`
+	Topics               []topicStats     `json:"topics"`
+}
+
+type topicStats struct {
+	Topic         string  `json:"topic"`
+	Status        string  `json:"status"`
+	Messages      int64   `json:"messages"`
+	OldestSeconds float64 `json:"oldest_seconds"`
+	MostRetries   int64   `json:"most_retries"`
+}
+
+func statsOf(stats store.Stats) statsView {
+	view := statsView{Cap: store.CountCap, Tables: []tableStats{}}
+	for _, t := range stats.Tables {
+		one := tableStats{
+			Table: t.Table.String(), Counts: map[string]int64{}, OldestPendingSeconds: render.Seconds(t.OldestPending),
+			Topics: []topicStats{},
+		}
+		for status, n := range t.Counts {
+			one.Counts[status.String()] = n
+		}
+		for _, topic := range t.Topics {
+			one.Topics = append(one.Topics, topicStats{
+				Topic: topic.Topic, Status: topic.Status.String(), Messages: topic.Messages,
+				OldestSeconds: render.Seconds(topic.Oldest), MostRetries: topic.Retries,
+			})
+		}
+		view.Tables = append(view.Tables, one)
+	}
+	return view
+}
+
+// add counts one table.
+func (v *countsView) add(t store.TableStats) {
+	v.Pending += t.Counts[outbox.Pending]
+	v.Failed += t.Counts[outbox.Failed]
+	v.Dead += t.Counts[outbox.Dead]
+	v.OldestPendingSeconds = max(v.OldestPendingSeconds, render.Seconds(t.OldestPending))
+}
+
+// Text writes two tables.
+func (v statsView) Text(p *render.Page) {
+	p.Header("TABLE", "PENDING", "FAILED", "DEAD", "SENT", "CONSUMED", "DISCARDED", "OLDEST PENDING")
+	for _, t := range v.Tables {
+		row := []string{t.Table}
+		for _, status := range []outbox.Status{outbox.Pending, outbox.Failed, outbox.Dead, outbox.Sent, outbox.Consumed, outbox.Discarded} {
+			row = append(row, render.Count(t.Counts[status.String()], v.Cap))
+		}
+		p.Row(append(row, seconds(t.OldestPendingSeconds))...)
+	}
+	first := true
+	for _, t := range v.Tables {
+		for _, topic := range t.Topics {
+			if first {
+				p.Blank()
+				p.Header("TABLE", "TOPIC", "STATUS", "MESSAGES", "OLDEST", "MOST RETRIES")
+				first = false
+			}
+			p.Row(t.Table, topic.Topic, topic.Status, render.Count(topic.Messages, v.Cap), seconds(topic.OldestSeconds), fmt.Sprint(topic.MostRetries))
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"time"
+
+	"example.com/outbox-relay/cmd/cli/render"
+	"example.com/outbox-relay/console"
+)
+
+// statusView is a running relay on one screen.
+type statusView struct {
+	Running       bool          `json:"running"`
+	Version       string        `json:"version"`
+	Started       time.Time     `json:"started"`
+	UptimeSeconds float64       `json:"uptime_seconds"`
+	Ready         bool          `json:"ready"`
+	Sources       []sourceState `json:"sources"`
+}
+
+// Text writes the screen.
+func (v statusView) Text(p *render.Page) {
+	p.Field("relay", "%s, up %s", v.Version, render.Duration(time.Duration(v.UptimeSeconds)*time.Second))
+	p.Field("ready", "%s", render.YesNo(v.Ready))
+	for _, s := range v.Sources {
+		p.Blank()
+		s.text(p)
+	}
+}
+
+func (s sourceState) text(p *render.Page) {
+	st := s.State
+	p.Field("source", "%s", s.Name)
+	p.Field("role", "%s", st.Role)
+	p.Field("ready", "%s", render.YesNo(s.Ready))
+	p.Field("started by", "%s", st.Recovery)
+	p.Field("detail", "%s", st.Detail)
+	if st.Read != "" {
+		p.Field("connected", "%s", render.YesNo(st.Connected))
+		p.Field("read", "%s", st.Read)
+		p.Field("settled", "%s", st.Safe)
+		p.Field("lag", "%s", render.Duration(time.Duration(st.LagSeconds*float64(time.Second))))
+	}
+	if !st.Saved.IsZero() {
+		p.Field("checkpoint", "saved %s ago", render.Duration(time.Since(st.Saved)))
+	}
+	if st.Role != "standby" && st.Role != "" {
+		p.Field("in flight", "%s, %s; %d unmarked; %d open transactions",
+			render.Plural(int64(st.InFlight), "message"), render.Bytes(uint64(max(st.InFlightBytes, 0))), st.Unmarked, st.Transactions)
+	}
+	if !st.LastSweep.IsZero() {
+		p.Field("last sweep", "%s ago", render.Duration(time.Since(st.LastSweep)))
+	}
+	for _, check := range s.Checks {
+		if !check.OK {
+			p.Field("not well", "%s: %s%s", check.Name, check.Error, degraded(check))
+		}
+	}
+	for _, text := range st.Errors {
+		p.Field("error", "%s", text)
+	}
+	if len(st.Topics) == 0 {
+		return
+	}
+	p.Header("TOPIC", "STATE", "HELD", "REASON")
+	for _, t := range st.Topics {
+		p.Row(t.Name, t.State, render.Count(int64(t.Held), 0), t.Reason)
+	}
+}
+
+func degraded(check console.CheckStatus) string {
+	if check.Degraded {
+		return " (the relay still does its work)"
+	}
+	return ""
+}

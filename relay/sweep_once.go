@@ -1,0 +1,96 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/sweeper"
+)
+
+// ErrLed tells that another process leads the source, which sweeps by itself.
+var ErrLed = errors.New("another relay leads the source")
+
+// SweepOnce takes the source's lock, waiting for it no longer than wait, sends everything that is due in the table, as a
+// relay in mode sweep does, and gives the lock back. The binlog is not read and the checkpoint not moved: a stream that
+// starts later finds the rows sent. limit is called between two rounds with what has been done; it ends the sweep by
+// returning true. ErrLed when the lock is not to be had.
+func (r *Relay) SweepOnce(ctx context.Context, wait time.Duration, limit func(sweeper.Result) bool) (result sweeper.Result, err error) {
+	waiting, giveUp := context.WithTimeout(ctx, wait)
+	held, err := r.deps.Lock.Acquire(waiting)
+	giveUp()
+	switch {
+	case ctx.Err() != nil:
+		return result, ctx.Err()
+	case err != nil && errors.Is(err, context.DeadlineExceeded):
+		return result, ErrLed
+	case err != nil:
+		return result, fmt.Errorf("acquire the leader's lock: %w", err)
+	}
+	defer func() {
+		release, done := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout) // released while stopping, too
+		defer done()
+		err = errors.Join(err, held.Release(release))
+	}()
+	leading, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-held.Lost():
+			cancel(ErrLockLost)
+		case <-leading.Done():
+		}
+	})
+	result, err = r.sweepOnce(leading, limit)
+	if cause := context.Cause(leading); errors.Is(cause, ErrLockLost) {
+		err = errors.Join(cause, err)
+	}
+	cancel(nil)
+	watch.Wait()
+	return result, err
+}
+
+func (r *Relay) sweepOnce(ctx context.Context, limit func(sweeper.Result) bool) (sweeper.Result, error) {
+	l := &leadership{relay: r, log: r.log}
+	rec, err := r.deps.Checkpoints.Load(ctx, r.cfg.Source)
+	switch {
+	case err == nil:
+		l.offsets, l.savedAt = rec.Offsets, rec.SavedAt
+	case !errors.Is(err, checkpoint.ErrNone):
+		r.log.Warn().Err(err).Msg("checkpoint not read: what was sent before a crash and not marked may be sent twice")
+	}
+	s, err := l.sweepOnly(ctx)
+	if err != nil {
+		return sweeper.Result{}, err
+	}
+	s.out.tail = l.tail(ctx)
+	return s.passes(ctx, limit)
+}
+
+// passes sweeps until nothing is left to do at once, and brings what is on its way to its end.
+func (s *session) passes(ctx context.Context, limit func(sweeper.Result) bool) (total sweeper.Result, err error) {
+	marking, abandonMarks := context.WithCancel(context.WithoutCancel(ctx)) // what was acked is marked, also while stopping
+	defer abandonMarks()
+	var marker sync.WaitGroup
+	marker.Go(func() { s.ended("mark", s.marker.run(marking)) })
+	s.recorded(0)
+	for ctx.Err() == nil && err == nil {
+		var r sweeper.Result
+		r, err = s.sweeper.Pass(ctx)
+		total.Sent, total.Failed, total.Dead = total.Sent+r.Sent, total.Failed+r.Failed, total.Dead+r.Dead
+		if !r.More || limit(total) {
+			break
+		}
+	}
+	select {
+	case failure := <-s.failed:
+		err = errors.Join(err, failure)
+	default:
+	}
+	drained := s.drain(ctx, func() {}, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
+	return total, errors.Join(err, ctx.Err(), drained)
+}
