@@ -203,7 +203,29 @@ func (d *rawDialer) dial(ctx context.Context, network, address string) (net.Conn
 		return nil, errors.Join(errClosed, conn.Close())
 	}
 	d.conn = conn
-	return conn, nil
+	return &dialedConn{Conn: conn, dialer: d}, nil
+}
+
+// dialedConn is a connection that takes deadlines also after it was closed. go-mysql's syncer sets one when it is closed, and where
+// that fails it closes its packet reader at once, while its goroutine may still read from it: a data race.
+type dialedConn struct {
+	net.Conn
+	dialer *rawDialer
+}
+
+// SetReadDeadline does nothing on a connection that the dialer has closed: reads fail already.
+func (c *dialedConn) SetReadDeadline(t time.Time) error {
+	err := c.Conn.SetReadDeadline(t)
+	if err != nil && c.dialer.isClosed() {
+		return nil
+	}
+	return err
+}
+
+func (d *rawDialer) isClosed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.closed
 }
 
 // close closes the connection and refuses to dial another.

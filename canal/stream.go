@@ -157,7 +157,8 @@ func (r *Reader) connect(ctx context.Context) error {
 		return &PositionLost{Reason: s.Recovery, Detail: s.Detail}
 	}
 	if s.Position.Server != r.cursor.Position().Server {
-		r.log.Warn().Str("detail", s.Detail).Msg("another server answers")
+		// Its files have other names and no order with the ones before, so whoever tracks Ends has to begin anew.
+		return &PositionLost{Reason: RecoveryOtherServer, Detail: "another server answers, " + s.Detail}
 	}
 	if r.cursor, err = NewCursor(s.Position); err != nil {
 		return err

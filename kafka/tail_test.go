@@ -32,14 +32,14 @@ func TestTailReadsFromTheOffsetsToTheEnd(t *testing.T) {
 	client := openOn(t, cluster.ListenAddrs())
 	const n = 3000
 	from := map[int32]int64{0: 0, 1: 0, 2: 0, 3: 0}
-	want := map[string]struct{}{}
+	want := map[kafka.Published]struct{}{}
 	for _, r := range fill(t, client, "orders", n) {
 		i := number(t, r)
 		if i < n/2 {
 			from[r.Partition] = max(from[r.Partition], r.Offset+1)
 			continue
 		}
-		want[fmt.Sprint("k", i%5, "-", i)] = struct{}{}
+		want[kafka.Published{Topic: "orders", MsgID: fmt.Sprint("k", i%5, "-", i)}] = struct{}{}
 	}
 	fill(t, client, "other", 10)
 	ids, complete, err := client.TailMsgIDs(t.Context(), map[string]map[int32]int64{"orders": from}, time.Now(), []string{"orders"}, noLimit)

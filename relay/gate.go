@@ -20,9 +20,8 @@ import (
 //
 // All methods may be called concurrently. No method does I/O under the lock.
 type Gate struct {
-	sink    gateSink
-	maxHeld int
-	log     zerolog.Logger
+	sink gateSink
+	log  zerolog.Logger
 
 	mu     sync.Mutex
 	topics map[string]*topic
@@ -81,9 +80,10 @@ const (
 	admitTaken                  // the gate holds it or has deferred it
 )
 
-// NewGate returns a gate that knows no topic yet. maxHeld bounds what is held of one topic, in messages.
-func NewGate(sink gateSink, maxHeld int, log zerolog.Logger) *Gate {
-	return &Gate{sink: sink, maxHeld: maxHeld, log: log, topics: make(map[string]*topic)}
+// NewGate returns a gate that knows no topic yet. What it holds is bounded by the in-flight window, in which every message
+// has its place before it is admitted.
+func NewGate(sink gateSink, log zerolog.Logger) *Gate {
+	return &Gate{sink: sink, log: log, topics: make(map[string]*topic)}
 }
 
 // Rebuild starts the named topics as closed, because the table has rows of theirs that must go before anything newer. Of
@@ -142,13 +142,7 @@ func (g *Gate) admit(it *item) admission {
 		t.state = probing
 		t.reachable = false
 		result = admitProbe
-	case probing, handing:
-		t.held = append(t.held, it)
-		// Brokers away altogether are no reason to write to the table: then everything waits, and the window is the bound.
-		if len(t.held) >= g.maxHeld && (t.state == handing || t.reachable) {
-			spilled = g.giveUpHolding(t)
-		}
-	case flushing:
+	case probing, handing, flushing:
 		t.held = append(t.held, it)
 	case closed, draining:
 		spilled = []*item{it}
@@ -157,6 +151,25 @@ func (g *Gate) admit(it *item) admission {
 	g.mu.Unlock()
 	g.deferAll(spilled)
 	return result
+}
+
+// holdAtMost is how long a topic's messages are held while its probe is on its way, or while it is being handed back. A
+// probe takes milliseconds, but the held messages fill the window in which other topics need places too.
+const holdAtMost = time.Second
+
+// probeIsSlow tells that the probe of a topic, which the brokers know, takes longer than messages are held for. The topic is
+// closed meanwhile.
+func (g *Gate) probeIsSlow(t *topic) {
+	g.mu.Lock()
+	var held []*item
+	if t.state == probing && t.reachable {
+		held = g.giveUpHolding(t)
+	}
+	g.mu.Unlock()
+	if len(held) > 0 {
+		g.log.Warn().Str("topic", t.name).Int("held", len(held)).Msg("probe takes long, the topic's messages wait in the table")
+	}
+	g.deferAll(held)
 }
 
 // giveUpHolding turns a topic that takes too long into one that defers. The caller holds mu and defers what is returned.
@@ -171,6 +184,7 @@ func (g *Gate) giveUpHolding(t *topic) []*item {
 	}
 	held := t.held
 	t.held = nil
+	t.deferring += len(held)
 	return held
 }
 

@@ -93,7 +93,7 @@ func (g *Gate) Drain(name string, acked bool) {
 }
 
 // Hold begins the last stretch of a drain: the stream holds the topic's new messages. It returns once no deferring UPDATE
-// of the topic is on its way, or false when it is too early for handing back.
+// of the topic is on its way, or false when it is too early for handing back. Holding ends by itself when it takes long.
 func (g *Gate) Hold(ctx context.Context, name string) bool {
 	g.mu.Lock()
 	t := g.topic(name)
@@ -118,6 +118,9 @@ func (g *Gate) Hold(ctx context.Context, name string) bool {
 	}
 	still := t.state == handing
 	g.mu.Unlock()
+	if still {
+		time.AfterFunc(holdAtMost, func() { g.Unhold(name) })
+	}
 	return still
 }
 
@@ -128,7 +131,6 @@ func (g *Gate) Unhold(name string) {
 	var held []*item
 	if t.state == handing {
 		held = g.giveUpHolding(t)
-		t.deferring += len(held)
 	}
 	g.mu.Unlock()
 	g.deferAll(held)

@@ -12,6 +12,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 )
 
@@ -43,7 +44,7 @@ func (r *Relay) lead(ctx context.Context) error {
 		return err
 	}
 	backoff := retry.NewBackoff(200*time.Millisecond, 10*time.Second, nil)
-	for {
+	for failures := 0; ; failures++ {
 		began := time.Now()
 		err := l.session(ctx)
 		switch {
@@ -56,14 +57,29 @@ func (r *Relay) lead(ctx context.Context) error {
 		}
 		if time.Since(began) > time.Minute {
 			backoff.Reset()
+			failures = 0
 		}
-		if !errors.Is(err, errStreamable) {
-			r.log.Error().Err(err).Msg("session failed, starts again from the safe position")
-		}
+		l.report(err, failures)
 		if err := retry.Wait(ctx, backoff.Next()); err != nil {
 			return nil
 		}
 	}
+}
+
+// logEvery is how many failures in a row are told once.
+const logEvery = 20
+
+// report tells why a session ended, but not each time that the next one can't begin either.
+func (l *leadership) report(err error, failures int) {
+	l.relay.note(err)
+	event := l.log.Debug()
+	switch {
+	case errors.Is(err, errStreamable):
+		event = l.log.Info()
+	case failures%logEvery == 0:
+		event = l.log.Error().Int("failures", failures+1)
+	}
+	event.Err(err).Msg("session ended, starts again from the safe position")
 }
 
 // load takes a new epoch and reads the checkpoint. Redis is waited for: an unreadable checkpoint is never taken for none.
@@ -216,7 +232,7 @@ func (l *leadership) rebuild(ctx context.Context, gate *Gate, everything bool) e
 
 // window prepares the replay window of a stream that resumes.
 func (l *leadership) window(ctx context.Context, reader Reader, start canal.Start) (*replay, error) {
-	w := &replay{rows: l.relay.deps.Rows, log: l.log}
+	w := &replay{rows: l.relay.deps.Rows, topicOf: l.relay.deps.Router.Topic, log: l.log}
 	if !start.Usable {
 		w.over = true
 		return w, nil
@@ -240,14 +256,22 @@ const (
 	tailTime  = 10 * time.Second
 )
 
-// tail returns the msg_ids that Kafka holds from the checkpoint on. Anything odd means nothing is known.
+// tail returns the msg_ids that Kafka holds from the checkpoint on. Anything odd means nothing is known. Rows that were
+// published and not marked are pending, so their topics are read too, from about when the checkpoint was saved.
 func (l *leadership) tail(ctx context.Context) *tail {
-	if len(l.offsets) == 0 {
-		return nil
+	pending, err := l.relay.deps.Rows.ClosedTopics(ctx, l.relay.cfg.Sweep.Lease, true)
+	if err != nil {
+		l.log.Warn().Err(err).Msg("topics of pending rows not read: some messages may be sent twice")
 	}
-	topics := make([]string, 0, len(l.offsets))
+	topics := make([]string, 0, len(l.offsets)+len(pending))
 	for topic := range l.offsets {
 		topics = append(topics, topic)
+	}
+	for _, name := range pending {
+		topics = append(topics, l.relay.deps.Router.Topic(&outbox.Row{Topic: name}))
+	}
+	if len(topics) == 0 {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, tailTime)
 	defer cancel()

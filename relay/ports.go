@@ -50,7 +50,7 @@ type Broker interface {
 	Topic(ctx context.Context, name string) (kafka.Topic, error)
 	CreateTopic(ctx context.Context, name string) error
 	Reachable(ctx context.Context) error
-	TailMsgIDs(ctx context.Context, from map[string]map[int32]int64, since time.Time, topics []string, limit int) (ids map[string]struct{}, complete bool, err error)
+	TailMsgIDs(ctx context.Context, from map[string]map[int32]int64, since time.Time, topics []string, limit int) (ids map[kafka.Published]struct{}, complete bool, err error)
 }
 
 // Producer publishes records in the order of the calls; kafka.Producer is the real one.

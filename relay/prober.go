@@ -123,7 +123,9 @@ func (f *flow) probeLoop(ctx context.Context, it *item) {
 	t := it.topic
 	for it != nil {
 		it.sentAt = time.Now()
+		slow := time.AfterFunc(holdAtMost, func() { f.gate.probeIsSlow(t) })
 		a := f.prober.try(ctx, it.rec, func(maxBytes int) { f.gate.sawReachable(t, true, maxBytes) })
+		slow.Stop()
 		switch {
 		case a.err == nil:
 			f.acked(it, a.partition, a.offset)

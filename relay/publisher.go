@@ -41,7 +41,7 @@ func (p *publisher) Try(ctx context.Context, rec *router.Record) error {
 }
 
 // Published reports whether a message was found in Kafka at the start, sent by a process that died before marking it.
-func (p *publisher) Published(msgID string) bool { return p.tail.has(msgID) }
+func (p *publisher) Published(topic, msgID string) bool { return p.tail.has(topic, msgID) }
 
 // Marked tells that everything published so far is marked.
 func (p *publisher) Marked() { p.flow.offsets.sweptMarked() }

@@ -30,7 +30,9 @@ type replay struct {
 	until position.Position
 	rows  Rows
 	tail  *tail
-	log   zerolog.Logger
+	// topicOf returns the Kafka topic that a row goes to.
+	topicOf func(*outbox.Row) string
+	log     zerolog.Logger
 
 	over    bool
 	pending []candidate
@@ -101,19 +103,19 @@ func (r *replay) look(ctx context.Context) ([]candidate, []replayVerdict, error)
 	verdicts := make([]replayVerdict, len(candidates))
 	for i, ref := range refs {
 		row, ok := found[ref]
-		verdicts[i] = r.judge(ref, row, ok)
+		verdicts[i] = r.judge(&candidates[i], row, ok)
 	}
 	return candidates, verdicts, nil
 }
 
-func (r *replay) judge(ref outbox.Ref, row store.Found, ok bool) replayVerdict {
+func (r *replay) judge(c *candidate, row store.Found, ok bool) replayVerdict {
 	switch {
 	case ok && row.Status == outbox.Failed, ok && row.Status == outbox.Pending && row.HasNextRetry:
 		return replaySweepers
 	case ok && row.Status != outbox.Pending:
 		return replaySettled
 	}
-	if r.tail.has(ref.MsgID) {
+	if r.tail.has(r.topicOf(&c.row), c.row.MsgID) {
 		return replayInKafka
 	}
 	return replayUnknown

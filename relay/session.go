@@ -139,7 +139,7 @@ func (l *leadership) assemble(log zerolog.Logger) (*session, error) {
 		metrics:  r.deps.Metrics, log: log,
 	}
 	s.flow = f
-	s.gate = NewGate(f, max(1, r.cfg.InFlight/4), log)
+	s.gate = NewGate(f, log)
 	f.gate = s.gate
 	s.marker = newMarker(r.deps.Rows, markerConfig{
 		batch: r.cfg.MarkBatch, delay: r.cfg.MarkDelay, policy: r.cfg.Retry,

@@ -1,21 +1,25 @@
 package relay
 
-import "sync"
+import (
+	"sync"
+
+	"example.com/outbox-relay/kafka"
+)
 
 // tail is the msg_ids that Kafka held at the start, from the checkpoint on: what was published before a crash and may
 // not be marked. It may be used concurrently; a nil tail knows nothing.
 type tail struct {
 	mu  sync.Mutex
-	ids map[string]struct{}
+	ids map[kafka.Published]struct{}
 }
 
-func (t *tail) has(msgID string) bool {
+func (t *tail) has(topic, msgID string) bool {
 	if t == nil {
 		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, ok := t.ids[msgID]
+	_, ok := t.ids[kafka.Published{Topic: topic, MsgID: msgID}]
 	return ok
 }
 

@@ -523,16 +523,16 @@ func (b broker) latency() time.Duration {
 	return time.Duration(b.random.IntN(20)) * time.Millisecond
 }
 
-func (b broker) TailMsgIDs(_ context.Context, from map[string]map[int32]int64, _ time.Time, _ []string, _ int) (map[string]struct{}, bool, error) {
+func (b broker) TailMsgIDs(_ context.Context, from map[string]map[int32]int64, _ time.Time, _ []string, _ int) (map[kafka.Published]struct{}, bool, error) {
 	if err := b.enter(false); err != nil {
 		return nil, false, err
 	}
 	defer b.mu.Unlock()
-	ids := map[string]struct{}{}
+	ids := map[kafka.Published]struct{}{}
 	seen := map[string]int64{}
 	for _, rec := range b.records {
 		if start, ok := from[rec.topic]; ok && seen[rec.topic] >= start[0] {
-			ids[rec.msgID] = struct{}{}
+			ids[kafka.Published{Topic: rec.topic, MsgID: rec.msgID}] = struct{}{}
 		}
 		seen[rec.topic]++
 	}

@@ -32,12 +32,12 @@ type prepared struct {
 func (s *Sweeper) prepare(rows []outbox.Row) *batch {
 	b := &batch{ready: make([]prepared, 0, len(rows))}
 	for i := range rows {
-		if s.out.Published(rows[i].MsgID) {
+		rec, err := s.router.Route(&rows[i], positionHeader)
+		if err == nil && s.out.Published(rec.Topic, rows[i].MsgID) {
 			s.metrics.Suppressed.WithLabelValues(metrics.ByTail).Inc()
 			b.sent = append(b.sent, rows[i].Ref())
 			continue
 		}
-		rec, err := s.router.Route(&rows[i], positionHeader)
 		if err == nil {
 			b.ready = append(b.ready, prepared{row: rows[i], rec: rec})
 			continue

@@ -55,7 +55,7 @@ type Publisher interface {
 	// Publish hands a record over and calls done once, from another goroutine, with nil after the ack. done must not block.
 	Publish(ctx context.Context, rec *router.Record, done func(error)) error
 	// Published reports whether a message is known to have been published by a process that died before marking it.
-	Published(msgID string) bool
+	Published(topic, msgID string) bool
 	// Marked tells that the rows of everything published so far are marked.
 	Marked()
 	// Gone is closed once no result will come any more.

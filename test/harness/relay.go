@@ -79,7 +79,8 @@ func (r *Relay) cleanup() {
 			r.t.Errorf("the relay's log has %q", bad)
 		}
 	}
-	if r.t.Failed() {
+	// OUTBOX_RELAY_TEST_LOG=1 shows the log of a test that passes, too.
+	if r.t.Failed() || os.Getenv("OUTBOX_RELAY_TEST_LOG") != "" {
 		r.t.Logf("log of relay %d (%s):\n%s", r.PID(), r.Console, tail(log, 12<<10))
 	}
 }
