@@ -196,7 +196,7 @@ func (b *Source) primary(ctx context.Context, c *config.Config, s config.Source,
 	if err != nil {
 		return err
 	}
-	rows, err := store.Open(ctx, cfg, log)
+	rows, err := openPrimary(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
@@ -209,6 +209,23 @@ func (b *Source) primary(ctx context.Context, c *config.Config, s config.Source,
 		deps.Lock = noLock{}
 	}
 	return nil
+}
+
+// openPrimary waits for a server that can't be reached; what is wrong otherwise is for a person.
+func openPrimary(ctx context.Context, cfg store.Config, log zerolog.Logger) (*store.Store, error) {
+	backoff := retry.NewBackoff(time.Second, 10*time.Second, nil)
+	for failures := 0; ; failures++ {
+		rows, err := store.Open(ctx, cfg, log)
+		if err == nil || !errors.Is(err, store.ErrUnreachable) {
+			return rows, err
+		}
+		if failures == 0 {
+			log.Error().Err(err).Msg("the primary can't be reached, will go on trying")
+		}
+		if retry.Wait(ctx, backoff.Next()) != nil {
+			return nil, err
+		}
+	}
 }
 
 func (b *Source) stream(s config.Source, deps *relay.Deps, log zerolog.Logger) error {
