@@ -133,7 +133,7 @@ func (v *checkpointView) brief(p *render.Page) {
 		return
 	}
 	p.Field("checkpoint", "%s", v.Position)
-	p.Field("saved", "%s ago by %s", render.Duration(time.Since(v.SavedAt)), v.By)
+	p.Field("saved", "%s ago by %s", seconds(v.AgeSeconds), v.By)
 	if v.Binlog != nil {
 		v.Binlog.text(p)
 	}
@@ -207,7 +207,7 @@ func (v *binlogView) text(p *render.Page) {
 	}
 	behind := fmt.Sprintf("%s in %s more", render.Bytes(v.BytesBehind), render.Plural(int64(v.FilesBehind), "file"))
 	if v.SecondsBehind != nil {
-		behind += ", " + render.Duration(time.Duration(*v.SecondsBehind*float64(time.Second)))
+		behind += ", " + seconds(*v.SecondsBehind)
 	}
 	p.Field("behind", "%s", behind)
 	switch {

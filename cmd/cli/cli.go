@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/rs/zerolog"
+
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/config"
 )
@@ -30,6 +32,9 @@ type Streams struct {
 	In  io.Reader
 	Out io.Writer
 	Err io.Writer
+	// Libraries, when not nil, sends what libraries log to a logger. They have one for the whole process, so that is main's
+	// to change.
+	Libraries func(zerolog.Logger)
 }
 
 // app is what the commands share.

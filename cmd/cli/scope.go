@@ -20,6 +20,9 @@ func (a *app) load() (*config.Config, error) {
 		return nil, exit(ExitUsage, err)
 	}
 	log := a.logger(res.Config)
+	if a.streams.Libraries != nil {
+		a.streams.Libraries(log)
+	}
 	for _, warning := range res.Warnings {
 		log.Warn().Msg(warning)
 	}

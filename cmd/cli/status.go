@@ -107,6 +107,9 @@ type sourceState struct {
 	Ready  bool                  `json:"ready"`
 	Checks []console.CheckStatus `json:"checks"`
 	State  relay.Status          `json:"state"`
+	// How long ago these were, by the clock here; left out when they have not been.
+	CheckpointAgeSeconds float64 `json:"checkpoint_age_seconds,omitempty"`
+	LastSweepAgeSeconds  float64 `json:"last_sweep_age_seconds,omitempty"`
 }
 
 // decodeSources reads the relay's own part of the answer. A relay of another version may tell more or less.
@@ -117,7 +120,16 @@ func decodeSources(answer console.Status) []sourceState {
 		if err := json.Unmarshal(s.Status, &one.State); err != nil {
 			one.State.Errors = append(one.State.Errors, "its state can't be read: is it of another version?")
 		}
+		one.CheckpointAgeSeconds, one.LastSweepAgeSeconds = age(one.State.Saved), age(one.State.LastSweep)
 		states = append(states, one)
 	}
 	return states
+}
+
+// age is how long ago something was, 0 for what has not been. Clocks of two machines may be apart.
+func age(at time.Time) float64 {
+	if at.IsZero() {
+		return 0
+	}
+	return max(render.Seconds(time.Since(at)), 0.001)
 }

@@ -120,7 +120,7 @@ func readCounts(ctx context.Context, rows *store.Store) (*countsView, error) {
 func (v *countsView) text(p *render.Page) {
 	p.Field("rows", "%s pending, %s failed, %s dead", render.Count(v.Pending, v.Cap), render.Count(v.Failed, v.Cap), render.Count(v.Dead, v.Cap))
 	if v.OldestPendingSeconds > 0 {
-		p.Field("oldest pending", "%s", render.Duration(time.Duration(v.OldestPendingSeconds*float64(time.Second))))
+		p.Field("oldest pending", "%s", seconds(v.OldestPendingSeconds))
 	}
 }
 

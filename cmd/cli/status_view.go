@@ -19,7 +19,7 @@ type statusView struct {
 
 // Text writes the screen.
 func (v statusView) Text(p *render.Page) {
-	p.Field("relay", "%s, up %s", v.Version, render.Duration(time.Duration(v.UptimeSeconds)*time.Second))
+	p.Field("relay", "%s, up %s", v.Version, seconds(v.UptimeSeconds))
 	p.Field("ready", "%s", render.YesNo(v.Ready))
 	for _, s := range v.Sources {
 		p.Blank()
@@ -32,23 +32,23 @@ func (s sourceState) text(p *render.Page) {
 	p.Field("source", "%s", s.Name)
 	p.Field("role", "%s", st.Role)
 	p.Field("ready", "%s", render.YesNo(s.Ready))
-	p.Field("started by", "%s", st.Recovery)
+	p.Field("start", "%s", st.Recovery)
 	p.Field("detail", "%s", st.Detail)
 	if st.Read != "" {
 		p.Field("connected", "%s", render.YesNo(st.Connected))
 		p.Field("read", "%s", st.Read)
 		p.Field("settled", "%s", st.Safe)
-		p.Field("lag", "%s", render.Duration(time.Duration(st.LagSeconds*float64(time.Second))))
+		p.Field("lag", "%s", seconds(st.LagSeconds))
 	}
-	if !st.Saved.IsZero() {
-		p.Field("checkpoint", "saved %s ago", render.Duration(time.Since(st.Saved)))
+	if s.CheckpointAgeSeconds > 0 {
+		p.Field("checkpoint", "saved %s ago", seconds(s.CheckpointAgeSeconds))
 	}
 	if st.Role != "standby" && st.Role != "" {
 		p.Field("in flight", "%s, %s; %d unmarked; %d open transactions",
 			render.Plural(int64(st.InFlight), "message"), render.Bytes(uint64(max(st.InFlightBytes, 0))), st.Unmarked, st.Transactions)
 	}
-	if !st.LastSweep.IsZero() {
-		p.Field("last sweep", "%s ago", render.Duration(time.Since(st.LastSweep)))
+	if s.LastSweepAgeSeconds > 0 {
+		p.Field("last sweep", "%s ago", seconds(s.LastSweepAgeSeconds))
 	}
 	for _, check := range s.Checks {
 		if !check.OK {
@@ -61,6 +61,7 @@ func (s sourceState) text(p *render.Page) {
 	if len(st.Topics) == 0 {
 		return
 	}
+	p.Blank()
 	p.Header("TOPIC", "STATE", "HELD", "REASON")
 	for _, t := range st.Topics {
 		p.Row(t.Name, t.State, render.Count(int64(t.Held), 0), t.Reason)

@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -14,19 +13,26 @@ func Duration(d time.Duration) string {
 	if d < 0 {
 		return "-" + Duration(-d)
 	}
-	switch day := 24 * time.Hour; {
+	const day = 24 * time.Hour
+	switch {
 	case d < time.Second:
 		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
+	case d < time.Minute-time.Second/2:
 		return d.Round(time.Second).String()
-	case d < time.Hour:
-		return strings.TrimSuffix(d.Round(time.Second).String(), "0s")
-	case d < day:
-		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	case d < time.Hour-time.Second/2:
+		return units(d.Round(time.Second), time.Minute, "m", time.Second, "s")
+	case d < day-time.Minute/2:
+		return units(d.Round(time.Minute), time.Hour, "h", time.Minute, "m")
 	default:
-		hours := int(d.Round(time.Hour) / time.Hour)
-		return fmt.Sprintf("%dd%dh", hours/24, hours%24)
+		return units(d.Round(time.Hour), day, "d", time.Hour, "h")
 	}
+}
+
+func units(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
+	if rest := d % big / small; rest > 0 {
+		return fmt.Sprintf("%d%s%d%s", d/big, bigName, rest, smallName)
+	}
+	return fmt.Sprintf("%d%s", d/big, bigName)
 }
 
 // Seconds is a duration as JSON has it.
