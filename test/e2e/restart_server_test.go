@@ -81,7 +81,13 @@ func TestKilledBeforeItsFirstCheckpoint(t *testing.T) {
 }
 
 func TestStandbyTakesOver(t *testing.T) {
+	t.Run("MySQLLock", func(t *testing.T) { takeOver(t) })
+	t.Run("RedisLease", func(t *testing.T) { takeOver(t, "leader.lock", "redis") })
+}
+
+func takeOver(t *testing.T, settings ...any) {
 	s := newScene(t, cast{topics: 2})
+	s.settings = s.settings.With(settings...)
 	leader := s.start()
 	standby := s.again()
 	standby.WaitReady(30 * time.Second)

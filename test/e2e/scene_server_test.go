@@ -35,6 +35,8 @@ type cast struct {
 	topics  int
 	// missing topics are consumed and written, but do not exist yet.
 	missing int
+	// prefix begins the keys in Redis; "" makes one.
+	prefix string
 	// plain tables have the pattern's own columns only.
 	plain bool
 }
@@ -72,6 +74,9 @@ func newScene(t *testing.T, c cast) *scene {
 	if c.replica != nil {
 		s.binlog = open(t, c.replica)
 	}
+	if s.cast.prefix == "" {
+		s.cast.prefix = c.redis.Prefix(t)
+	}
 	database := c.sql.Database(t)
 	s.source = database
 	for i := range max(1, c.tables) {
@@ -92,7 +97,7 @@ func newScene(t *testing.T, c cast) *scene {
 	s.settings = s.relaySettings(database)
 	s.consume()
 	s.sampler = &harness.Sampler{
-		Checkpoint: harness.NewCheckpointReader(t, c.redis.URL(), fmt.Sprint(s.settings["redis.prefix"]), s.source),
+		Checkpoint: harness.NewCheckpointReader(t, c.redis.URL(), s.cast.prefix, s.source),
 		Primary:    s.db, Binlog: s.binlog, Flavor: c.sql.Flavor, Tables: s.tables, Ledger: s.ledger,
 	}
 	s.sampler.Start(t)
@@ -122,7 +127,7 @@ func (s *scene) relaySettings(database string) harness.Settings {
 		Tables:   []string{database + `./local_message_\d+/`},
 		Brokers:  s.cast.kafka.Brokers,
 		RedisURL: s.cast.redis.URL(),
-	}.Settings(s.t).With("source.name", s.source, "redis.prefix", s.cast.redis.Prefix(s.t))
+	}.Settings(s.t).With("source.name", s.source, "redis.prefix", s.cast.prefix)
 	if s.cast.replica != nil {
 		settings = settings.With("source.replica.address", s.cast.replica.Addr)
 	}

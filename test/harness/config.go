@@ -44,9 +44,18 @@ func (s Settings) With(pairs ...any) Settings {
 	return changed
 }
 
-// Write writes the configuration to a file of the test and returns its path. JSON is YAML.
-func (s Settings) Write(t testing.TB) string {
-	t.Helper()
+// Section returns the settings below a key as a tree, to be an item of a list.
+func (s Settings) Section(key string) any { return s.tree()[key] }
+
+// Without returns a copy without the settings below a key.
+func (s Settings) Without(key string) Settings {
+	changed := maps.Clone(s)
+	maps.DeleteFunc(changed, func(k string, _ any) bool { return strings.HasPrefix(k, key+".") })
+	return changed
+}
+
+// tree turns dotted keys into nested maps.
+func (s Settings) tree() map[string]any {
 	tree := map[string]any{}
 	for key, value := range s {
 		node, parts := tree, strings.Split(key, ".")
@@ -60,7 +69,13 @@ func (s Settings) Write(t testing.TB) string {
 		}
 		node[parts[len(parts)-1]] = value
 	}
-	encoded, err := json.MarshalIndent(tree, "", "  ")
+	return tree
+}
+
+// Write writes the configuration to a file of the test and returns its path. JSON is YAML.
+func (s Settings) Write(t testing.TB) string {
+	t.Helper()
+	encoded, err := json.MarshalIndent(s.tree(), "", "  ")
 	if err != nil {
 		t.Fatalf("encode the configuration: %v", err)
 	}
