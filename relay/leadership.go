@@ -19,6 +19,7 @@ import (
 // leadership is the time during which this process holds the source's lock: one epoch, one or more sessions.
 type leadership struct {
 	relay *Relay
+	held  Held
 	epoch int64
 	log   zerolog.Logger
 
@@ -38,8 +39,8 @@ var (
 )
 
 // lead does the leader's work until ctx ends, the lock is lost, or going on would be wrong.
-func (r *Relay) lead(ctx context.Context) error {
-	l := &leadership{relay: r, log: r.log}
+func (r *Relay) lead(ctx context.Context, held Held) error {
+	l := &leadership{relay: r, held: held, log: r.log}
 	if err := l.load(ctx); err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (r *Relay) lead(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return err
-		case errors.Is(err, checkpoint.ErrFenced):
+		case errors.Is(err, checkpoint.ErrFenced), errors.Is(err, ErrLockLost):
 			return err
 		case errors.Is(err, canal.ErrCannotStream) && r.cfg.Mode == Stream:
 			return err
@@ -80,6 +81,15 @@ func (l *leadership) report(err error, failures int) {
 		event = l.log.Error().Int("failures", failures+1)
 	}
 	event.Err(err).Msg("session ended, starts again from the safe position")
+}
+
+// check returns ErrLockLost when the lock is not surely held any more. It is asked before anything that only the leader may
+// do, so that a process which was stopped for a while does none of it when it wakes.
+func (l *leadership) check() error {
+	if !l.held.Valid() {
+		return ErrLockLost
+	}
+	return nil
 }
 
 // load takes a new epoch and reads the checkpoint. Redis is waited for: an unreadable checkpoint is never taken for none.

@@ -50,6 +50,8 @@ type marker struct {
 }
 
 type markerConfig struct {
+	// check returns an error when nothing may be written any more.
+	check   func() error
 	batch   int
 	delay   time.Duration
 	policy  retry.Policy
@@ -171,6 +173,9 @@ func (m *marker) cut() []verdict {
 func (m *marker) write(ctx context.Context, batch []verdict) error {
 	backoff := retry.NewBackoff(100*time.Millisecond, 5*time.Second, nil)
 	for {
+		if err := m.cfg.check(); err != nil {
+			return err
+		}
 		start := time.Now()
 		err := m.writeOnce(ctx, batch)
 		m.note(err)

@@ -78,5 +78,7 @@ type Lock interface {
 type Held interface {
 	// Lost is closed once the lock is not surely held any more.
 	Lost() <-chan struct{}
+	// Valid reports by the clock whether the lock is surely still held. After a pause of the process it tells before Lost.
+	Valid() bool
 	Release(ctx context.Context) error
 }

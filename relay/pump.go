@@ -26,6 +26,7 @@ type pump struct {
 	gate    *Gate
 	flow    *flow
 	replay  *replay
+	check   func() error // an error when nothing may be sent any more
 	kick    func()
 	delay   func(nextRetry string, committed time.Time) time.Duration
 	wakeIn  func(time.Duration)
@@ -65,6 +66,9 @@ func (p *pump) next(ctx context.Context) (*canal.Transaction, error) {
 }
 
 func (p *pump) transaction(ctx context.Context, txn *canal.Transaction) error {
+	if err := p.check(); err != nil {
+		return err
+	}
 	p.count(txn)
 	x := p.tracker.Begin(txn.End, txn.Len())
 	n := 0

@@ -105,7 +105,7 @@ func (r *Relay) once(ctx context.Context) error {
 		case <-leading.Done():
 		}
 	})
-	err = r.lead(leading)
+	err = r.lead(leading, held)
 	cause := context.Cause(leading)
 	cancel(nil)
 	watch.Wait()

@@ -23,6 +23,7 @@ type saver struct {
 	tracker *Tracker
 	cursor  *canal.Cursor
 	offsets func() map[string]map[int32]int64
+	check   func() error // an error when nothing may be saved any more
 	metrics *metrics.Source
 	log     zerolog.Logger
 
@@ -76,6 +77,9 @@ func (s *saver) save(ctx context.Context) error {
 	s.mu.Unlock()
 	if !due {
 		return nil
+	}
+	if err := s.check(); err != nil {
+		return err
 	}
 	rec := s.build()
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)

@@ -59,7 +59,7 @@ func (s *session) run(ctx context.Context) error {
 	}
 	stop(nil)
 	pump.Wait()
-	err := s.drain(ctx, loops.Wait, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
+	err := s.drain(ctx, context.Cause(work), loops.Wait, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
 	if ctx.Err() != nil {
 		return err
 	}
@@ -106,9 +106,9 @@ const lostDrain = 2 * time.Second
 
 // drain brings what is on its way to its end, in the order of the flow: what Kafka was given is waited for, what it acked
 // is marked, what is marked is saved. Whatever does not get so far in time is unsettled and is read again.
-func (s *session) drain(ctx context.Context, waitLoops, finishMarks, abandonMarks func()) error {
+func (s *session) drain(ctx context.Context, cause error, waitLoops, finishMarks, abandonMarks func()) error {
 	limit := s.cfg.DrainTimeout
-	if errors.Is(context.Cause(ctx), ErrLockLost) {
+	if errors.Is(cause, ErrLockLost) {
 		limit = lostDrain
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // stopping must not cut this short
@@ -142,7 +142,7 @@ func (l *leadership) assemble(log zerolog.Logger) (*session, error) {
 	s.gate = NewGate(f, log)
 	f.gate = s.gate
 	s.marker = newMarker(r.deps.Rows, markerConfig{
-		batch: r.cfg.MarkBatch, delay: r.cfg.MarkDelay, policy: r.cfg.Retry,
+		check: l.check, batch: r.cfg.MarkBatch, delay: r.cfg.MarkDelay, policy: r.cfg.Retry,
 		observe: func(d time.Duration) { r.deps.Metrics.Mark.Observe(d.Seconds()) },
 	}, f.settled, log)
 	f.marker = s.marker
@@ -196,13 +196,13 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 	s.saver = &saver{
 		source: r.cfg.Source, by: r.cfg.By, epoch: l.epoch, store: r.deps.Checkpoints, tracker: s.tracker, cursor: cursor,
 		offsets: func() map[string]map[int32]int64 { return s.flow.offsets.snapshot(s.marker) },
-		metrics: r.deps.Metrics, log: l.log, dirty: true, held: s.everything, note: l.note(start),
+		check:   l.check, metrics: r.deps.Metrics, log: l.log, dirty: true, held: s.everything, note: l.note(start),
 	}
 	s.out.tail = window.tail
-	s.sweeper = l.sweeper(s, &watermark{reader: reader, tracker: s.tracker, upstream: r.deps.Upstream})
+	s.sweeper = l.sweeper(s, &watermark{check: l.check, reader: reader, tracker: s.tracker, upstream: r.deps.Upstream})
 	s.pump = &pump{
 		source: r.cfg.Source, server: start.Position.Server, reader: reader, router: r.deps.Router, tracker: s.tracker,
-		gate: s.gate, flow: s.flow, replay: window, kick: s.sweeper.Kick, wakeIn: s.sweeper.WakeIn, delay: r.delay,
+		check: l.check, gate: s.gate, flow: s.flow, replay: window, kick: s.sweeper.Kick, wakeIn: s.sweeper.WakeIn, delay: r.delay,
 		metrics: r.deps.Metrics, log: l.log,
 	}
 	if err := reader.Stream(ctx, start.Position); err != nil {
@@ -220,7 +220,7 @@ func (l *leadership) sweepOnly(ctx context.Context) (*session, error) {
 	if err := l.rebuild(ctx, s.gate, false); err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
-	s.sweeper = l.sweeper(s, noStream{})
+	s.sweeper = l.sweeper(s, noStream{check: l.check})
 	return s, nil
 }
 

@@ -45,7 +45,7 @@ func (r *Relay) SweepOnce(ctx context.Context, wait time.Duration, limit func(sw
 		case <-leading.Done():
 		}
 	})
-	result, err = r.sweepOnce(leading, limit)
+	result, err = r.sweepOnce(leading, held, limit)
 	if cause := context.Cause(leading); errors.Is(cause, ErrLockLost) {
 		err = errors.Join(cause, err)
 	}
@@ -54,8 +54,8 @@ func (r *Relay) SweepOnce(ctx context.Context, wait time.Duration, limit func(sw
 	return result, err
 }
 
-func (r *Relay) sweepOnce(ctx context.Context, limit func(sweeper.Result) bool) (sweeper.Result, error) {
-	l := &leadership{relay: r, log: r.log}
+func (r *Relay) sweepOnce(ctx context.Context, held Held, limit func(sweeper.Result) bool) (sweeper.Result, error) {
+	l := &leadership{relay: r, held: held, log: r.log}
 	rec, err := r.deps.Checkpoints.Load(ctx, r.cfg.Source)
 	switch {
 	case err == nil:
@@ -91,6 +91,6 @@ func (s *session) passes(ctx context.Context, limit func(sweeper.Result) bool) (
 		err = errors.Join(err, failure)
 	default:
 	}
-	drained := s.drain(ctx, func() {}, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
+	drained := s.drain(ctx, context.Cause(ctx), func() {}, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
 	return total, errors.Join(err, ctx.Err(), drained)
 }

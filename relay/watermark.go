@@ -10,6 +10,7 @@ import (
 
 // watermark is how the sweeper learns that the stream has passed what the table shows (sweeper.Stream).
 type watermark struct {
+	check    func() error // an error when nothing may be sent any more
 	reader   Reader
 	tracker  *Tracker
 	upstream Upstream
@@ -27,6 +28,9 @@ const passedTimeout = 10 * time.Second
 // Passed reads the server's binlog end, after the caller has read the table, and waits until everything up to there is
 // settled. That is sound because a transaction is in the binlog before its rows can be read.
 func (w *watermark) Passed(ctx context.Context) error {
+	if err := w.check(); err != nil {
+		return err
+	}
 	wait, cancel := context.WithTimeout(ctx, passedTimeout)
 	defer cancel()
 	err := w.passed(wait)
@@ -50,7 +54,7 @@ func (w *watermark) passed(ctx context.Context) error {
 }
 
 // noStream is the watermark where no binlog is read: the table is all there is.
-type noStream struct{}
+type noStream struct{ check func() error }
 
 // Passed returns at once.
-func (noStream) Passed(context.Context) error { return nil }
+func (n noStream) Passed(context.Context) error { return n.check() }

@@ -664,4 +664,5 @@ func (lock) Acquire(context.Context) (relay.Held, error) { return held{}, nil }
 type held struct{}
 
 func (held) Lost() <-chan struct{}         { return nil }
+func (held) Valid() bool                   { return true }
 func (held) Release(context.Context) error { return nil }

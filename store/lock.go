@@ -39,6 +39,11 @@ type Lock struct {
 	conn *sql.Conn
 	log  zerolog.Logger
 
+	lease time.Duration
+
+	mu      sync.Mutex
+	renewed time.Time // when the last successful ping, or the lock itself, was asked for
+
 	lost   chan struct{}
 	stop   chan struct{}
 	done   chan struct{}
@@ -60,6 +65,7 @@ func (s *Store) AcquireLock(ctx context.Context, source string) (*Lock, error) {
 	if err := l.acquire(ctx); err != nil {
 		return nil, errors.Join(describe("wait for the lock of "+source, err), db.Close())
 	}
+	l.lease = lease
 	// The lock outlives the waiting for it: it ends by Release, or by being lost.
 	go l.keep(context.WithoutCancel(ctx), lease)
 	return l, nil
@@ -99,6 +105,7 @@ func (l *Lock) ask(ctx context.Context) (bool, error) {
 	}
 	var got sql.NullInt64
 	err := l.conn.QueryRowContext(ctx, "SELECT GET_LOCK("+literal(l.name)+", 2)").Scan(&got)
+	l.renew(time.Now())
 	if err != nil {
 		discard(l.conn)
 		_ = l.conn.Close() // it is discarded already
@@ -137,6 +144,7 @@ var errNotHeld = errors.New("another session holds the lock")
 func (l *Lock) ping(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	asked := time.Now()
 	var mine sql.NullBool
 	if err := l.conn.QueryRowContext(ctx, "SELECT IS_USED_LOCK("+literal(l.name)+")=CONNECTION_ID()").Scan(&mine); err != nil {
 		return describe("keep the leader's lock", err)
@@ -144,7 +152,24 @@ func (l *Lock) ping(ctx context.Context, limit time.Duration) error {
 	if !mine.Bool {
 		return errNotHeld
 	}
+	l.renew(asked)
 	return nil
+}
+
+func (l *Lock) renew(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.renewed = at
+}
+
+// Valid reports whether the lock is surely still ours, by the clock alone: the server frees it when it has heard nothing
+// for the lease. It notices a process that was stopped and continued before Lost can. The longer of what the monotonic and
+// the wall clock say counts: one stands still while a machine is suspended, the other may be set back.
+func (l *Lock) Valid() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	return max(now.Sub(l.renewed), now.Round(0).Sub(l.renewed.Round(0))) < l.lease
 }
 
 // Lost is closed when the lock can no longer be believed in. It is not closed by Release.

@@ -55,6 +55,9 @@ type alwaysHeld struct{}
 // Lost never closes.
 func (alwaysHeld) Lost() <-chan struct{} { return nil }
 
+// Valid is always so.
+func (alwaysHeld) Valid() bool { return true }
+
 // Release does nothing.
 func (alwaysHeld) Release(context.Context) error { return nil }
 
