@@ -406,9 +406,13 @@ func (r *tableRow) due(q store.Query) bool {
 		return false
 	case r.next.IsZero():
 		return !q.Deferred
+	case q.DueFrom != "" && r.next.Format(time.RFC3339Nano) < q.DueFrom:
+		return false
 	}
 	return !r.next.After(time.Now())
 }
+
+func (h *hands) Now(context.Context) (string, error) { return time.Now().Format(time.RFC3339Nano), nil }
 
 func (h *hands) Candidates(_ context.Context, q store.Query) ([]outbox.Row, error) {
 	if err := h.enter(true); err != nil {

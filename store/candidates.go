@@ -32,6 +32,8 @@ type Query struct {
 	// Early, with Only, counts failed rows as due whatever their next_retry_time: a topic that has just opened owes
 	// them first, or what is younger would pass them. Claim them by ClaimEarly.
 	Early bool
+	// DueFrom leaves out rows whose next_retry_time is before it, a text that Now returned. It has no effect with Only.
+	DueFrom string
 	// Deferred, with Only, leaves out pending rows without a next_retry_time: they are still the stream's.
 	Deferred bool
 }
@@ -135,13 +137,21 @@ func (s *Store) rangeQuery(t *Table, q Query, status outbox.Status, without bool
 	if without {
 		condition += " AND " + due + " IS NULL" + t.grace(q, status)
 	} else {
-		condition += " AND " + due + "<=NOW()"
+		condition += " AND " + due + "<=NOW()" + t.dueFrom(q)
 		order = due + "," + order
 	}
 	if len(q.Except) > 0 {
 		condition += " AND " + t.exactTopic() + " NOT IN (" + literals(q.Except) + ")"
 	}
 	return fmt.Sprintf("SELECT %s FROM %s%s WHERE %s ORDER BY %s LIMIT %d", t.selectList(), t.from(), t.byDue(), condition, order, limit)
+}
+
+// dueFrom goes a second back: a row that became due within the second of the last look may not have been seen.
+func (t *Table) dueFrom(q Query) string {
+	if q.DueFrom == "" {
+		return ""
+	}
+	return " AND " + t.col("next_retry_time") + ">=" + literal(q.DueFrom) + "-INTERVAL 1 SECOND"
 }
 
 // grace renders the condition that leaves fresh pending rows to the stream.

@@ -73,3 +73,25 @@ func TestNewShardIsMarked(t *testing.T) {
 		assert.Equal(t, int64(1), changed)
 	})
 }
+
+func TestCandidatesFromAMomentOn(t *testing.T) {
+	both(t, func(t *testing.T, srv *rig.Server) {
+		d := newDesk(t, srv)
+		d.insert(t, "old", 0, "NOW() - INTERVAL 1 HOUR")
+		d.insert(t, "failed-long-ago", 2, "NOW() - INTERVAL 1 HOUR")
+		without := d.insert(t, "without", 0, "NULL")
+		now, err := d.Now(t.Context())
+		require.NoError(t, err)
+		due := d.insert(t, "due", 0, "NOW()")
+		rows, err := d.Candidates(t.Context(), Query{Limit: 10, DueFrom: now})
+		require.NoError(t, err)
+		var refs []outbox.Ref
+		for i := range rows {
+			refs = append(refs, rows[i].Ref())
+		}
+		assert.ElementsMatch(t, []outbox.Ref{without, due}, refs)
+		rows, err = d.Candidates(t.Context(), Query{Limit: 10})
+		require.NoError(t, err)
+		assert.Len(t, rows, 4)
+	})
+}

@@ -61,6 +61,15 @@ func (s server) atLeast(major, minor int) bool {
 	return s.major > major || (s.major == major && s.minor >= minor)
 }
 
+// Now returns the server's clock, as next_retry_time is compared with it.
+func (s *Store) Now(ctx context.Context) (string, error) {
+	var now string
+	err := s.work.run(ctx, "read the server's clock", func(ctx context.Context, conn *sql.Conn) error {
+		return conn.QueryRowContext(ctx, "SELECT CAST(NOW() AS CHAR)").Scan(&now)
+	})
+	return now, err
+}
+
 // Offset returns how far the server's local time is ahead of UTC at this moment: DATETIME columns that were filled with
 // NOW() minus the offset are UTC.
 func (s *Store) Offset(ctx context.Context) (time.Duration, error) {

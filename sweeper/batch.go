@@ -78,7 +78,8 @@ func (s *Sweeper) lone(ctx context.Context, topic string, b *batch) bool {
 		return true
 	}
 	wait := s.note(b, &p, err)
-	s.gate.Close(topic, err.Error(), wait)
+	s.retries[topic] = retryAt{at: time.Now().Add(wait), topic: p.rec.Topic}
+	s.gate.Close(topic, err.Error(), min(wait, appearsWithin))
 	return false
 }
 
@@ -148,7 +149,8 @@ func (s *Sweeper) notePipelined(topic string, b *batch, p *prepared, err error) 
 	}
 	wait := s.note(b, p, err)
 	if class == retry.Refused {
-		s.gate.Close(topic, err.Error(), wait)
+		s.retries[topic] = retryAt{at: time.Now().Add(wait), topic: p.rec.Topic}
+		s.gate.Close(topic, err.Error(), min(wait, appearsWithin))
 	}
 }
 
@@ -166,7 +168,7 @@ func (s *Sweeper) note(b *batch, p *prepared, err error) time.Duration {
 		b.failed = append(b.failed, store.Failure{
 			Ref: p.row.Ref(), Delay: delay, Error: err.Error(), MaxRetries: s.cfg.Retry.MaxRetries,
 		})
-		return 0 // the row's own next_retry_time says when
+		return delay
 	case retry.Unreachable:
 		b.release = append(b.release, p.row.Ref())
 	}

@@ -18,9 +18,20 @@ const (
 	appearsWithin = time.Second
 )
 
+// retryAt is when a closed topic that was tried is tried again, and the Kafka topic to watch for until then.
+type retryAt struct {
+	at    time.Time
+	topic string
+}
+
 // probe tries a closed topic with its oldest row, when that is due or the topic has just come into being. An ack begins
-// the drain.
+// the drain. Between two tries the table is not asked: looking for the oldest of a million rows is not free.
 func (s *Sweeper) probe(ctx context.Context, topic string) (Result, error) {
+	if retry, tried := s.retries[topic]; tried && time.Now().Before(retry.at) && !s.out.Appeared(ctx, retry.topic) {
+		s.gate.ProbeLater(topic, min(time.Until(retry.at), appearsWithin))
+		return Result{}, nil
+	}
+	delete(s.retries, topic)
 	row, due, err := s.oldest(ctx, topic)
 	switch {
 	case err != nil:
@@ -30,7 +41,6 @@ func (s *Sweeper) probe(ctx context.Context, topic string) (Result, error) {
 		s.gate.Drain(topic, false)
 		return Result{More: true}, nil
 	case !due && !s.appeared(ctx, row):
-		s.gate.ProbeLater(topic, appearsWithin)
 		return Result{}, nil
 	}
 	if err := s.stream.Passed(ctx); err != nil {
@@ -54,10 +64,19 @@ func (s *Sweeper) oldest(ctx context.Context, topic string) (row *outbox.Row, du
 	return nil, false, nil
 }
 
-// appeared reports whether the topic that the row goes to did not exist when it was last tried, and does now.
+// lookAgain is how soon the table is asked again about a row that is not due.
+const lookAgain = 5 * time.Second
+
+// appeared reports whether the topic that the row goes to did not exist when it was last tried, and does now. If not, the
+// row's topic is left alone for a while.
 func (s *Sweeper) appeared(ctx context.Context, row *outbox.Row) bool {
 	rec, err := s.router.Route(row, positionHeader)
-	return err == nil && s.out.Appeared(ctx, rec.Topic)
+	if err != nil || s.out.Appeared(ctx, rec.Topic) {
+		return true
+	}
+	s.retries[row.Topic] = retryAt{at: time.Now().Add(lookAgain), topic: rec.Topic}
+	s.gate.ProbeLater(row.Topic, appearsWithin)
+	return false
 }
 
 func (s *Sweeper) probeWith(ctx context.Context, topic string, ref outbox.Ref) (Result, error) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/outbox-relay/outbox"
-	"example.com/outbox-relay/store"
 )
 
 // Result counts what came of the rows of one pass.
@@ -54,7 +53,8 @@ func (s *Sweeper) Pass(ctx context.Context) (Result, error) {
 // general sends due rows of topics that are not closed. They never were in the binlog, or were revived by hand, so there
 // is no commit order to keep: they go by id.
 func (s *Sweeper) general(ctx context.Context) (Result, error) {
-	candidates, err := s.rows.Candidates(ctx, store.Query{Limit: s.cfg.Batch, Grace: s.cfg.Grace, Except: s.gate.Closed()})
+	closed := s.gate.Closed()
+	candidates, err := s.candidates(ctx, closed)
 	if err != nil || len(candidates) == 0 {
 		return Result{}, err
 	}

@@ -12,6 +12,8 @@ import (
 
 // Rows is what the sweeper does to the local message tables; store.Store is the real one.
 type Rows interface {
+	// Now returns the database's clock, as next_retry_time is compared with it.
+	Now(ctx context.Context) (string, error)
 	Candidates(ctx context.Context, q store.Query) ([]outbox.Row, error)
 	Backlog(ctx context.Context, q store.Query) ([]outbox.Ref, error)
 	Claim(ctx context.Context, refs []outbox.Ref, lease time.Duration) ([]outbox.Row, error)

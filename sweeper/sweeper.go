@@ -45,6 +45,10 @@ type Sweeper struct {
 	metrics *metrics.Source
 	log     zerolog.Logger
 
+	// What follows belongs to the goroutine that makes the passes.
+	retries map[string]retryAt // closed topics that were tried
+	seen    scan
+
 	kick chan struct{} // size 1: one waiting kick is enough
 
 	mu    sync.Mutex
@@ -57,7 +61,7 @@ type Sweeper struct {
 func New(cfg Config, rows Rows, gate Gate, stream Stream, route Router, out Publisher, m *metrics.Source, log zerolog.Logger) *Sweeper {
 	return &Sweeper{
 		cfg: cfg, rows: rows, gate: gate, stream: stream, router: route, out: out, metrics: m, log: log,
-		kick: make(chan struct{}, 1), moved: make(chan struct{}, 1),
+		retries: make(map[string]retryAt), kick: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 	}
 }
 
@@ -184,6 +188,7 @@ func (s *Sweeper) sleep(ctx context.Context, d time.Duration) {
 			return
 		case <-s.kick:
 			timer.Stop()
+			s.seen = scan{} // somebody may have put a row anywhere
 			return
 		case <-s.moved:
 			timer.Stop()
