@@ -1,0 +1,189 @@
+package relay
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// gateModel plays everybody around a gate with one topic: the pump, the prober, the marker, the sweeper and Kafka. What
+// it keeps is where each message is.
+type gateModel struct {
+	*gateBench
+	ctx     context.Context
+	probing *item
+	marking []*item  // deferring UPDATEs on their way
+	failed  *item    // a failed probe's UPDATE on its way
+	table   []uint64 // the sweeper's rows
+	kafka   []uint64
+	dead    int
+}
+
+func (m *gateModel) send(_ context.Context, it *item)  { m.kafka = append(m.kafka, it.ref.ID) }
+func (m *gateModel) probe(_ context.Context, it *item) { m.probing = it }
+func (m *gateModel) deferred(it *item)                 { m.marking = append(m.marking, it) }
+func (m *gateModel) stillPending(_ context.Context, items []*item) []*item {
+	return items
+}
+
+func newGateModel(ctx context.Context) *gateModel {
+	m := &gateModel{gateBench: newGateBench(), ctx: ctx}
+	m.Gate.sink = m
+	return m
+}
+
+func (m *gateModel) message() {
+	m.next++
+	it := itemOf(m.tracker, m.next, m.topic, "k")
+	switch m.admit(it) {
+	case admitSend:
+		m.send(m.ctx, it)
+	case admitProbe:
+		m.probe(m.ctx, it)
+	case admitTaken:
+	}
+}
+
+// mark settles the oldest n of the deferring UPDATEs; a failed probe's comes before them, because it was asked for first.
+func (m *gateModel) mark(n int) {
+	if m.failed != nil {
+		m.table = append(m.table, m.failed.ref.ID)
+		m.failed = nil
+		m.failSettled(m.topic)
+	}
+	for _, it := range m.marking[:n] {
+		m.table = append(m.table, it.ref.ID)
+		m.deferSettled(m.topic)
+	}
+	m.marking = m.marking[n:]
+}
+
+func (m *gateModel) outcome(which string) {
+	it := m.probing
+	if it == nil {
+		return
+	}
+	m.probing = nil
+	switch which {
+	case "acked":
+		m.kafka = append(m.kafka, it.ref.ID)
+		m.probeAcked(m.ctx, m.topic)
+	case "refused":
+		m.willFail(m.topic)
+		m.failed = it
+		m.close(m.topic, which, time.Time{})
+	case "dead":
+		m.dead++
+		m.probing = m.nextProbe(m.topic)
+	}
+}
+
+// sweep is one step of the sweeper.
+func (m *gateModel) sweep(t *rapid.T) {
+	probe, drain, _ := m.Work(time.Now())
+	slices.Sort(m.table)
+	switch {
+	case len(probe) > 0 && len(m.table) == 0:
+		// The real sweeper comes later than this, by when what was deferred is written.
+		m.mark(len(m.marking))
+		if len(m.table) == 0 {
+			m.Drain("orders", false)
+		}
+	case len(probe) > 0 && rapid.Bool().Draw(t, "acked"):
+		m.sendOldest()
+		m.Drain("orders", true)
+	case len(probe) > 0:
+		m.Close("orders", "still gone", 0)
+	case len(drain) > 0 && len(m.table) > 2:
+		m.sendOldest()
+	case len(drain) > 0:
+		m.mark(len(m.marking)) // Hold waits for these
+		m.Hold(m.ctx, "orders")
+	case m.topic.state == handing && rapid.IntRange(0, 4).Draw(t, "give up") == 0:
+		m.Unhold("orders")
+	case m.topic.state == handing && len(m.table) > 0:
+		m.sendOldest()
+	case m.topic.state == handing:
+		m.HandBack(m.ctx, "orders")
+	}
+}
+
+func (m *gateModel) sendOldest() {
+	slices.Sort(m.table)
+	m.kafka = append(m.kafka, m.table[0])
+	m.table = m.table[1:]
+}
+
+// check: messages reach Kafka in commit order, and each is in one place.
+func (m *gateModel) check(t *rapid.T) {
+	if !slices.IsSorted(m.kafka) {
+		t.Fatalf("order lost: %v, %s", m.kafka, m.topic.state)
+	}
+	sum := len(m.kafka) + len(m.table) + len(m.marking) + m.dead + len(m.topic.held)
+	if m.probing != nil {
+		sum++
+	}
+	if m.failed != nil {
+		sum++
+	}
+	if sum != int(m.next) {
+		t.Fatalf("%d messages came in, %d are somewhere (%s)", m.next, sum, m.topic.state)
+	}
+	if m.topic.deferring != len(m.marking) {
+		t.Fatalf("the gate counts %d deferring updates, there are %d", m.topic.deferring, len(m.marking))
+	}
+}
+
+// TestGateKeepsOrderAndLosesNothing: any story of one topic, with single messages refused, dead and late.
+func TestGateKeepsOrderAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := newGateModel(t.Context())
+		t.Repeat(map[string]func(*rapid.T){
+			"message": func(*rapid.T) { m.message() },
+			"mark":    func(t *rapid.T) { m.mark(rapid.IntRange(0, len(m.marking)).Draw(t, "n")) },
+			"probe": func(t *rapid.T) {
+				m.outcome(rapid.SampledFrom([]string{"acked", "refused", "dead"}).Draw(t, "outcome"))
+			},
+			"slow": func(t *rapid.T) {
+				if m.probing != nil {
+					m.sawReachable(m.topic, rapid.Bool().Draw(t, "reachable"), 0)
+					m.probeIsSlow(m.topic)
+				}
+			},
+			"sweep": m.sweep,
+			"":      m.check,
+		})
+		m.heal(t)
+	})
+}
+
+// heal ends all trouble: then everything gets to Kafka and the topic stops being special.
+func (m *gateModel) heal(t *rapid.T) {
+	for range 10 * (m.next + 10) {
+		m.outcome("acked")
+		m.mark(len(m.marking))
+		probe, _, _ := m.Work(time.Now())
+		slices.Sort(m.table)
+		switch {
+		case len(probe) > 0 && len(m.table) > 0:
+			m.sendOldest()
+			m.Drain("orders", true)
+		case len(probe) > 0:
+			m.Drain("orders", false)
+		case m.topic.state == draining:
+			m.Hold(m.ctx, "orders")
+		case m.topic.state == handing && len(m.table) > 0:
+			m.sendOldest()
+		case m.topic.state == handing:
+			m.HandBack(m.ctx, "orders")
+		}
+		m.check(t)
+	}
+	if len(m.kafka)+m.dead != int(m.next) || len(m.Closed()) > 0 {
+		t.Fatalf("not healed: %d of %d, closed %v", len(m.kafka), m.next, m.Closed())
+	}
+}

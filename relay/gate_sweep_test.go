@@ -1,0 +1,238 @@
+package relay
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHoldWaitsForWhatIsBeingDeferred(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newGateBench()
+		b.closeAndDrain(true)
+		b.pass(t.Context(), 2)
+		held := make(chan bool, 1)
+		go func() { held <- b.Hold(t.Context(), "orders") }()
+		synctest.Wait()
+		b.pass(t.Context(), 2) // held, not deferred any more
+		b.deferSettled(b.topic)
+		synctest.Wait()
+		require.Empty(t, held)
+		b.deferSettled(b.topic)
+		require.True(t, <-held)
+		require.True(t, b.HandBack(t.Context(), "orders"))
+		require.Equal(t, []string{"m1", "m2"}, ids(b.sink.left))
+		require.Equal(t, []string{"m3", "m4"}, ids(b.sink.sent))
+		require.Empty(t, b.Closed())
+	})
+}
+
+func TestHoldGivenUpWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newGateBench()
+		b.closeAndDrain(true)
+		b.pass(t.Context(), 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		held := make(chan bool, 1)
+		go func() { held <- b.Hold(ctx, "orders") }()
+		synctest.Wait()
+		b.pass(t.Context(), 1)
+		require.False(t, <-held)
+		require.Equal(t, draining, b.topic.state)
+		require.Equal(t, []string{"m1", "m2"}, ids(b.sink.left), "what was held is deferred behind the rest")
+	})
+}
+
+func TestHoldOfATopicThatIsNotDraining(t *testing.T) {
+	t.Parallel()
+	b := newGateBench()
+	require.False(t, b.Hold(t.Context(), "orders"))
+	b.Close("orders", "gone", 0)
+	require.False(t, b.Hold(t.Context(), "orders"))
+	require.False(t, b.HandBack(t.Context(), "orders"))
+	b.Unhold("orders")
+	require.Equal(t, closed, b.topic.state)
+}
+
+func TestHoldingEndsByItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newGateBench()
+		b.closeAndDrain(true)
+		require.True(t, b.Hold(t.Context(), "orders"))
+		b.pass(t.Context(), 3)
+		advance(t, holdAtMost-time.Nanosecond)
+		require.Equal(t, handing, b.topic.state)
+		advance(t, time.Nanosecond)
+		require.Equal(t, draining, b.topic.state)
+		require.Equal(t, []string{"m1", "m2", "m3"}, ids(b.sink.left))
+		require.False(t, b.HandBack(t.Context(), "orders"), "the drain has to go on")
+	})
+}
+
+// advance lets the bubble's clock run.
+func advance(t *testing.T, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	<-timer.C
+	synctest.Wait()
+}
+
+func TestUnholdDefersAndDrainsOn(t *testing.T) {
+	t.Parallel()
+	b := newGateBench()
+	b.closeAndDrain(true)
+	require.True(t, b.Hold(t.Context(), "orders"))
+	b.pass(t.Context(), 2)
+	b.Unhold("orders")
+	require.Equal(t, []string{"m1", "m2"}, ids(b.sink.left))
+	_, drain, _ := b.Work(time.Now())
+	require.Equal(t, []string{"orders"}, drain)
+	b.settleDeferred()
+	require.True(t, b.Hold(t.Context(), "orders"), "and can be handed back later")
+}
+
+func TestRefusalWhileHandingBack(t *testing.T) {
+	t.Parallel()
+	b := newGateBench()
+	b.closeAndDrain(true)
+	require.True(t, b.Hold(t.Context(), "orders"))
+	b.pass(t.Context(), 1)
+	b.Close("orders", "gone again", 0)
+	require.Equal(t, []string{"m1"}, ids(b.sink.left))
+	b.Unhold("orders")
+	require.False(t, b.HandBack(t.Context(), "orders"))
+	require.Equal(t, closed, b.topic.state)
+}
+
+func TestHandBackOfATopicThatNeverAcked(t *testing.T) {
+	t.Parallel()
+	t.Run("FirstHeldIsTheProbe", func(t *testing.T) {
+		t.Parallel()
+		b := newGateBench()
+		b.closeAndDrain(false)
+		require.True(t, b.Hold(t.Context(), "orders"))
+		b.pass(t.Context(), 3)
+		require.True(t, b.HandBack(t.Context(), "orders"))
+		require.Equal(t, []string{"m1"}, ids(b.sink.probed))
+		require.Empty(t, b.sink.sent)
+		b.probeAcked(t.Context(), b.topic)
+		require.Equal(t, []string{"m2", "m3"}, ids(b.sink.sent))
+	})
+	t.Run("NothingHeldIsFresh", func(t *testing.T) {
+		t.Parallel()
+		b := newGateBench()
+		b.closeAndDrain(false)
+		require.True(t, b.Hold(t.Context(), "orders"))
+		require.True(t, b.HandBack(t.Context(), "orders"))
+		require.Equal(t, fresh, b.topic.state)
+		require.Empty(t, b.Closed())
+	})
+}
+
+// A topic that once acked, and was then closed again, is not known to take messages.
+func TestCloseForgetsTheAck(t *testing.T) {
+	t.Parallel()
+	b := newGateBench()
+	b.pass(t.Context(), 1)
+	b.probeAcked(t.Context(), b.topic)
+	b.closeAndDrain(false)
+	require.True(t, b.Hold(t.Context(), "orders"))
+	b.pass(t.Context(), 1)
+	require.True(t, b.HandBack(t.Context(), "orders"))
+	require.Equal(t, []string{"m1", "m2"}, ids(b.sink.probed))
+}
+
+func TestBeginProbe(t *testing.T) {
+	t.Parallel()
+	b := newGateBench()
+	probe, isOpen := b.BeginProbe("orders")
+	require.True(t, probe)
+	require.False(t, isOpen)
+	probe, isOpen = b.BeginProbe("orders")
+	require.False(t, probe || isOpen, "one at a time")
+	b.pass(t.Context(), 2)
+	b.ProbeAcked(t.Context(), "orders")
+	require.Equal(t, []string{"m1", "m2"}, ids(b.sink.sent))
+	probe, isOpen = b.BeginProbe("orders")
+	require.False(t, probe)
+	require.True(t, isOpen)
+	b.Close("orders", "gone", 0)
+	probe, isOpen = b.BeginProbe("orders")
+	require.False(t, probe || isOpen)
+}
+
+func TestWork(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, tt := range []struct {
+		name    string
+		arrange func(*gateBench)
+		probe   []string
+		drain   []string
+		least   time.Duration
+		most    time.Duration
+	}{
+		{name: "Fresh", arrange: func(*gateBench) {}},
+		{name: "Due", arrange: func(b *gateBench) { b.Close("orders", "", 0) }, probe: []string{"orders"}},
+		{name: "Paused", arrange: func(b *gateBench) { b.Close("orders", "", time.Hour) }, least: 50 * time.Minute, most: 61 * time.Minute},
+		{name: "Later", arrange: func(b *gateBench) {
+			b.Close("orders", "", 0)
+			b.ProbeLater("orders", time.Hour)
+		}, least: 50 * time.Minute, most: 61 * time.Minute},
+		{name: "TheSoonerOfTwo", arrange: func(b *gateBench) {
+			b.Close("orders", "", time.Hour)
+			b.Close("other", "", time.Minute)
+		}, least: 50 * time.Second, most: 61 * time.Second},
+		{name: "FailureNotWritten", arrange: func(b *gateBench) {
+			b.willFail(b.topic)
+			b.Close("orders", "", 0)
+		}, least: settlingTime, most: settlingTime},
+		{name: "FailureWritten", arrange: func(b *gateBench) {
+			b.willFail(b.topic)
+			b.Close("orders", "", 0)
+			b.failSettled(b.topic)
+		}, probe: []string{"orders"}},
+		{name: "Draining", arrange: func(b *gateBench) { b.closeAndDrain(true) }, drain: []string{"orders"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newGateBench()
+			tt.arrange(b)
+			probe, drain, wait := b.Work(now.Add(time.Second))
+			require.Equal(t, tt.probe, probe)
+			require.Equal(t, tt.drain, drain)
+			require.GreaterOrEqual(t, wait, tt.least)
+			require.LessOrEqual(t, wait, tt.most)
+		})
+	}
+}
+
+func TestRebuiltTopics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newGateBench()
+		b.Rebuild([]string{"orders", "claimed"}, []string{"claimed"}, time.Now().Add(30*time.Second))
+		b.pass(t.Context(), 1)
+		require.Equal(t, []string{"m1"}, ids(b.sink.left), "what is new waits behind what is old")
+		probe, _, wait := b.Work(time.Now())
+		require.Empty(t, probe, "rows are not recorded yet")
+		require.Equal(t, settlingTime, wait)
+		b.Recorded()
+		probe, _, wait = b.Work(time.Now())
+		require.Equal(t, []string{"orders"}, probe)
+		require.Equal(t, 30*time.Second, wait, "a dead process may hold the first rows until then")
+		b.Drain("claimed", true)
+		require.False(t, b.Hold(t.Context(), "claimed"))
+		advance(t, 30*time.Second)
+		require.True(t, b.Hold(t.Context(), "claimed"))
+		b.Unhold("claimed")
+	})
+}

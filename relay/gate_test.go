@@ -1,0 +1,313 @@
+package relay
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fakeSink writes down where the gate lets messages go.
+type fakeSink struct {
+	mu     sync.Mutex
+	sent   []*item
+	probed []*item
+	left   []*item             // deferred
+	gone   map[string]struct{} // what the sweeper sent meanwhile
+	onSend func(*item)
+}
+
+func (s *fakeSink) send(_ context.Context, it *item) {
+	s.mu.Lock()
+	s.sent = append(s.sent, it)
+	s.mu.Unlock()
+	if s.onSend != nil {
+		s.onSend(it)
+	}
+}
+
+func (s *fakeSink) probe(_ context.Context, it *item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.probed = append(s.probed, it)
+}
+
+func (s *fakeSink) deferred(it *item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = append(s.left, it)
+}
+
+func (s *fakeSink) stillPending(_ context.Context, items []*item) []*item {
+	return slices.DeleteFunc(slices.Clone(items), func(it *item) bool { _, gone := s.gone[it.ref.MsgID]; return gone })
+}
+
+// gateBench is a gate with one topic, whose messages m1, m2, ... are admitted in order.
+type gateBench struct {
+	*Gate
+	sink    *fakeSink
+	topic   *topic
+	tracker *Tracker
+	next    uint64
+}
+
+func newGateBench() *gateBench {
+	b := &gateBench{sink: &fakeSink{}, tracker: NewTracker(startPosition)}
+	b.Gate = NewGate(b.sink, zerolog.Nop())
+	b.topic = b.lookup("orders")
+	return b
+}
+
+// pass admits n more messages and does with them what the pump would.
+func (b *gateBench) pass(ctx context.Context, n int) {
+	for range n {
+		b.next++
+		it := itemOf(b.tracker, b.next, b.topic, "k")
+		switch b.admit(it) {
+		case admitSend:
+			b.sink.send(ctx, it)
+		case admitProbe:
+			b.sink.probe(ctx, it)
+		case admitTaken:
+		}
+	}
+}
+
+// closedWith closes the topic with nothing on its way.
+func (b *gateBench) closeAndDrain(acked bool) {
+	b.Close("orders", "gone", 0)
+	b.Drain("orders", acked)
+}
+
+func (b *gateBench) settleDeferred() {
+	for range b.sink.left {
+		b.deferSettled(b.topic)
+	}
+}
+
+func TestGateAdmits(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		state string
+		reach func(*gateBench, context.Context)
+		want  admission
+		then  string // the state afterwards
+		held  int
+		left  int
+	}{
+		{"fresh", func(*gateBench, context.Context) {}, admitProbe, "probing", 0, 0},
+		{"probing", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1) }, admitTaken, "probing", 1, 0},
+		{"probing", func(b *gateBench, _ context.Context) { b.BeginProbe("orders") }, admitTaken, "probing", 1, 0},
+		{"open", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1); b.probeAcked(ctx, b.topic) }, admitSend, "open", 0, 0},
+		{"closed", func(b *gateBench, _ context.Context) { b.Close("orders", "gone", 0) }, admitTaken, "closed", 0, 1},
+		{"draining", func(b *gateBench, _ context.Context) { b.closeAndDrain(true) }, admitTaken, "draining", 0, 1},
+		{"handing", func(b *gateBench, ctx context.Context) { b.closeAndDrain(true); b.Hold(ctx, "orders") }, admitTaken, "handing", 1, 0},
+	} {
+		t.Run(tt.state, func(t *testing.T) {
+			t.Parallel()
+			b := newGateBench()
+			tt.reach(b, t.Context())
+			require.Equal(t, tt.state, b.topic.state.String())
+			assert.Equal(t, tt.want, b.admit(itemOf(b.tracker, 9, b.topic, "k")))
+			assert.Equal(t, tt.then, b.topic.state.String())
+			assert.Len(t, b.topic.held, tt.held)
+			assert.Len(t, b.sink.left, tt.left)
+		})
+	}
+}
+
+func TestProbeAckedSendsWhatWasHeldInOrder(t *testing.T) {
+	t.Parallel()
+	b := newGateBench()
+	b.pass(t.Context(), 4)
+	require.Equal(t, []string{"m1"}, ids(b.sink.probed))
+	require.Empty(t, b.sink.sent, "nothing goes beside a probe")
+	b.sink.gone = map[string]struct{}{"m3": {}}
+	b.probeAcked(t.Context(), b.topic)
+	b.pass(t.Context(), 1)
+	require.Equal(t, []string{"m2", "m4", "m5"}, ids(b.sink.sent))
+}
+
+// While the held messages are flushed the pump goes on: what it brings is sent after them.
+func TestFlushTakesInWhatComesMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := newGateBench()
+	b.pass(t.Context(), 3)
+	b.sink.onSend = func(it *item) {
+		if it.ref.MsgID == "m2" {
+			b.pass(t.Context(), 2)
+		}
+	}
+	b.probeAcked(t.Context(), b.topic)
+	require.Equal(t, []string{"m2", "m3", "m4", "m5"}, ids(b.sink.sent))
+	require.Equal(t, open, b.topic.state)
+}
+
+func TestRefusedProbeClosesAndDefersInOrder(t *testing.T) {
+	t.Parallel()
+	b := newGateBench()
+	b.pass(t.Context(), 4)
+	require.True(t, b.close(b.topic, "no right to it", time.Time{}))
+	require.False(t, b.close(b.topic, "still none", time.Time{}), "only the first failure is a message's own")
+	b.pass(t.Context(), 1)
+	require.Equal(t, []string{"m2", "m3", "m4", "m5"}, ids(b.sink.left))
+	require.Empty(t, b.sink.sent)
+	require.Equal(t, []string{"orders"}, b.Closed())
+	require.Equal(t, []TopicStatus{{Name: "orders", State: "closed", Reason: "still none"}}, b.status())
+}
+
+func TestNextProbeAfterADeadOne(t *testing.T) {
+	t.Parallel()
+	b := newGateBench()
+	b.pass(t.Context(), 3)
+	require.Equal(t, "m2", b.nextProbe(b.topic).ref.MsgID)
+	require.Equal(t, "m3", b.nextProbe(b.topic).ref.MsgID)
+	require.Nil(t, b.nextProbe(b.topic))
+	require.Equal(t, fresh, b.topic.state, "nobody has learnt anything about the topic")
+	b.pass(t.Context(), 1)
+	require.Equal(t, []string{"m1", "m4"}, ids(b.sink.probed))
+}
+
+func TestSlowProbe(t *testing.T) {
+	t.Parallel()
+	t.Run("UnreachableHolds", func(t *testing.T) {
+		t.Parallel()
+		b := newGateBench()
+		b.pass(t.Context(), 1000)
+		b.sawReachable(b.topic, false, 0)
+		b.probeIsSlow(b.topic)
+		require.Len(t, b.topic.held, 999)
+		require.Empty(t, b.sink.left, "brokers away are no reason to write to the table")
+	})
+	t.Run("ReachableDefers", func(t *testing.T) {
+		t.Parallel()
+		b := newGateBench()
+		b.pass(t.Context(), 3)
+		b.sawReachable(b.topic, true, 0)
+		b.probeIsSlow(b.topic)
+		require.Equal(t, []string{"m2", "m3"}, ids(b.sink.left))
+		probe, drain, wait := b.Work(time.Now())
+		require.Empty(t, probe, "a probe is out already")
+		require.Empty(t, drain)
+		require.Equal(t, settlingTime, wait)
+		b.Drain("orders", false)
+		require.Equal(t, closed, b.topic.state)
+	})
+	t.Run("LateAckDrains", func(t *testing.T) {
+		t.Parallel()
+		b := slowProbe(t.Context())
+		b.probeAcked(t.Context(), b.topic)
+		require.Empty(t, b.sink.sent, "what was deferred has to go first")
+		_, drain, _ := b.Work(time.Now())
+		require.Equal(t, []string{"orders"}, drain)
+	})
+	t.Run("LateRefusal", func(t *testing.T) {
+		t.Parallel()
+		b := slowProbe(t.Context())
+		require.False(t, b.close(b.topic, "gone", time.Time{}))
+		probe, _, _ := b.Work(time.Now())
+		require.Equal(t, []string{"orders"}, probe)
+	})
+	t.Run("LateDeath", func(t *testing.T) {
+		t.Parallel()
+		b := slowProbe(t.Context())
+		require.Nil(t, b.nextProbe(b.topic))
+		probe, _, _ := b.Work(time.Now())
+		require.Equal(t, []string{"orders"}, probe)
+	})
+}
+
+// slowProbe is a topic that is closed because its probe takes long.
+func slowProbe(ctx context.Context) *gateBench {
+	b := newGateBench()
+	b.pass(ctx, 3)
+	b.sawReachable(b.topic, true, 0)
+	b.probeIsSlow(b.topic)
+	return b
+}
+
+func TestFirstViolationOfAKeyIsRemembered(t *testing.T) {
+	t.Parallel()
+	b := newGateBench()
+	require.Empty(t, b.passed(b.topic, []byte("k")))
+	b.refusedOpen(b.topic, []byte("k"), "m1")
+	b.refusedOpen(b.topic, []byte("k"), "m2")
+	require.Equal(t, "m1", b.passed(b.topic, []byte("k")))
+	require.Empty(t, b.passed(b.topic, []byte("other")))
+	b.closeAndDrain(true)
+	require.True(t, b.Hold(t.Context(), "orders"))
+	require.True(t, b.HandBack(t.Context(), "orders"))
+	require.Empty(t, b.passed(b.topic, []byte("k")), "the drain has put it right")
+}
+
+func TestSizeLimitIsKeptWhenTheBrokersGoAway(t *testing.T) {
+	t.Parallel()
+	b := newGateBench()
+	require.Zero(t, b.limit(b.topic))
+	b.sawReachable(b.topic, true, 1000)
+	b.sawReachable(b.topic, false, 0)
+	require.Equal(t, 1000, b.limit(b.topic))
+}
+
+// TestFlushAgainstAdmit: a message that the pump brings while the probe is acked never passes one that was held.
+func TestFlushAgainstAdmit(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		b := newGateBench()
+		b.pass(t.Context(), 20)
+		var group sync.WaitGroup
+		group.Go(func() { b.pass(t.Context(), 100) })
+		group.Go(func() { b.probeAcked(t.Context(), b.topic) })
+		group.Wait()
+		require.Len(t, b.sink.sent, 119)
+		require.True(t, slices.IsSortedFunc(b.sink.sent, byID))
+	}
+}
+
+// TestHandBackAgainstAdmit: what is deferred, then held, then sent keeps its order whoever is faster.
+func TestHandBackAgainstAdmit(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			b := newGateBench()
+			b.closeAndDrain(true)
+			var group sync.WaitGroup
+			group.Go(func() { b.pass(t.Context(), 100) })
+			group.Go(func() {
+				if !b.Hold(t.Context(), "orders") {
+					return
+				}
+				b.HandBack(t.Context(), "orders")
+			})
+			group.Go(func() {
+				// The marker: it settles until the hold has what it waits for.
+				for settled := 0; settled < 100; {
+					b.sink.mu.Lock()
+					n := len(b.sink.left)
+					b.sink.mu.Unlock()
+					for ; settled < n; settled++ {
+						b.deferSettled(b.topic)
+					}
+					b.mu.Lock()
+					done := b.topic.state == open
+					b.mu.Unlock()
+					if done {
+						return
+					}
+				}
+			})
+			group.Wait()
+			all := append(slices.Clone(b.sink.left), b.sink.sent...)
+			require.Len(t, all, 100)
+			require.True(t, slices.IsSortedFunc(all, byID), "deferred first, then held, then straight on")
+		})
+	}
+}
+
+func byID(a, b *item) int { return int(a.ref.ID) - int(b.ref.ID) }
