@@ -48,7 +48,7 @@ func checkReplica(ctx context.Context, q querier, s *server) error {
 	running, err := s.replicating(ctx, q)
 	switch {
 	case denied(err):
-		return nil // it needs a right of its own on MariaDB, and is a courtesy
+		return nil // a courtesy
 	case err != nil:
 		return err
 	case running:
@@ -61,8 +61,16 @@ func (s *server) logsReplicaUpdates() bool {
 	return s.on("log_slave_updates") || s.on("log_replica_updates")
 }
 
-// replicating reports whether the server receives from another one.
+// replicating reports whether the server receives from another one. MariaDB shows the replica's status only to who has a
+// right that the relay does without, but anybody may count the threads that apply.
 func (s *server) replicating(ctx context.Context, q querier) (bool, error) {
+	if s.mariadb() {
+		result, err := q.query(ctx, "SHOW GLOBAL STATUS LIKE 'Slaves_running'")
+		if err != nil {
+			return false, fmt.Errorf("count the replica's threads: %w", err)
+		}
+		return result.RowNumber() > 0 && text(result, 0, 1) != "0", nil
+	}
 	result, err := q.query(ctx, s.showReplicaStatus())
 	if err != nil {
 		return false, fmt.Errorf("read the replica's status: %w", err)
