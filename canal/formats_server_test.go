@@ -160,6 +160,7 @@ func TestS08XATransactionsAreLeftToTheSweeper(t *testing.T) {
 		g = b.read()
 		require.Empty(t, g.rows)
 		require.Equal(t, 1, g.kicks)
+		require.Equal(t, map[string]int{"xa": 1}, g.missed)
 
 		b.exec("CREATE TABLE other (a INT) ENGINE = InnoDB")
 		b.session("XA START "+xid, "INSERT INTO other VALUES (1)", "XA END "+xid, "XA PREPARE "+xid, "XA COMMIT "+xid)

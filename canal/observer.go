@@ -20,6 +20,7 @@ func (NopObserver) Missed(string, int) {}
 // Why rows are left to the sweeper: the keys of Transaction.Missed.
 const (
 	MissedStatement = "statement" // a statement-format write named the table
+	MissedXA        = "xa"        // an XA transaction was committed; it counts as one, however many rows it has
 	MissedColumns   = "columns"   // the row's columns could not be told with certainty
 	MissedDecode    = "decode"    // a column's type or content is beyond the decoder
 	MissedIncident  = "incident"  // the server noted that events are missing from its binlog

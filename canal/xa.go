@@ -27,7 +27,9 @@ func (d *dispatcher) xa(stmt statement) *Transaction {
 		a.txn.xa, a.txn.xid = true, stmt.name
 		return nil
 	case stmtXACommit:
-		a.txn.kick = a.concerns(stmt.name)
+		if a.concerns(stmt.name) {
+			a.txn.miss(MissedXA, 1)
+		}
 		return a.commit()
 	case stmtXARollback:
 		a.concerns(stmt.name)
@@ -58,7 +60,10 @@ func (d *dispatcher) prepared(onePhase bool) *Transaction {
 		return nil
 	}
 	txn.rows.rollback(bufferMark{})
-	txn.missed, txn.kick = nil, txn.touched
+	txn.missed, txn.kick = nil, false
+	if txn.touched {
+		txn.miss(MissedXA, 1)
+	}
 	return a.commit()
 }
 
