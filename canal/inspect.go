@@ -157,10 +157,10 @@ func (i *inspection) replicationClient(ctx context.Context) error {
 // replicationSlave checks the right to read the binlog.
 func (i *inspection) replicationSlave(ctx context.Context, c *conn) error {
 	const check = "privilege REPLICATION SLAVE"
-	id, err := chooseServerID(ctx, i.q, i.server, i.cfg)
-	if errors.Is(err, ErrCannotStream) {
-		return nil // reported as server_id
-	}
+	// Under an id that is free: asking under that of a replica would make the server forget it.
+	cfg := i.cfg
+	cfg.ServerID = 0
+	id, err := chooseServerID(ctx, i.q, i.server, cfg)
 	if err == nil {
 		err = probeReplication(ctx, c, id)
 	}

@@ -87,10 +87,20 @@ func (i *inspection) probe(ctx context.Context, t *Table, p probe) error {
 		i.report.OK(check, "granted")
 	case errors.Is(described, ErrPrivilege):
 		i.report.Fail(check, "missing: "+p.without, "GRANT "+p.privilege+" ON "+t.from()+" TO "+i.account+";")
+	case refusedFormat(described):
+		i.report.Fail("marks on "+t.String(), "binlog_format is STATEMENT, with which the server refuses the relay's updates (READ COMMITTED): no row can be marked",
+			"SET GLOBAL binlog_format='ROW'; and in the server's configuration, then reconnect")
 	case errors.Is(described, ErrReadOnly):
 		i.report.Warn(check, "can't be told while the server is read-only", "")
 	default:
 		return err
 	}
 	return nil
+}
+
+// refusedFormat reports whether the server can't log a statement as a statement at this isolation level
+// (ER_BINLOG_STMT_MODE_AND_ROW_ENGINE).
+func refusedFormat(err error) bool {
+	refused, ok := errors.AsType[*Error](err)
+	return ok && refused.Number == 1665
 }

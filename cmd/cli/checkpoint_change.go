@@ -176,8 +176,7 @@ func (c *change) set(ctx context.Context, target rewind.Target) error {
 		return err
 	}
 	if !start.Usable {
-		return fmt.Errorf("the server can't go on from there (%s): %s; look at SHOW BINARY LOGS, or use checkpoint reset --to table",
-			start.Recovery, start.Detail)
+		return cannotGoOn(start.Recovery, start.Detail)
 	}
 	return c.moveTo(ctx, start.Position, target.GTID != "")
 }

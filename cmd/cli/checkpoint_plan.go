@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/canal"
@@ -95,7 +96,11 @@ func (c *change) open(ctx context.Context, action string) error {
 	if c.stream, err = wire.Stream(c.source); err != nil {
 		return exit(ExitUsage, err)
 	}
-	c.reader, err = canal.Open(ctx, c.stream, c.log, nil)
+	log := c.log
+	if log.GetLevel() == zerolog.WarnLevel {
+		log = log.Level(zerolog.ErrorLevel) // that a connection is lost while reading is told by the error that ends it
+	}
+	c.reader, err = canal.Open(ctx, c.stream, log, nil)
 	if err != nil {
 		c.reader = nil
 		if action == "reset to "+toTable {
@@ -193,6 +198,9 @@ func (c *change) measure(ctx context.Context, from, until position.Position) err
 		return err
 	}
 	count, err := rewind.Read(ctx, patience, c.reader, c.rows, until)
+	if lost, ok := errors.AsType[*canal.PositionLost](err); ok {
+		return cannotGoOn(lost.Reason, lost.Detail)
+	}
 	if err != nil {
 		return err
 	}
@@ -212,9 +220,14 @@ func (c *change) measure(ctx context.Context, from, until position.Position) err
 	} else {
 		r.BytesRead = r.Bytes
 	}
-	r.Rows, r.Settled, r.Open, r.Gone = count.Rows, count.Settled, count.Open, count.Gone
+	r.Rows, r.Settled, r.Open, r.Gone, r.Missed = count.Rows, count.Settled, count.Open, count.Gone, count.Missed
 	c.view.Range = r
 	return nil
+}
+
+// cannotGoOn refuses a position.
+func cannotGoOn(reason, detail string) error {
+	return fmt.Errorf("the server can't go on from there (%s): %s; look at SHOW BINARY LOGS, or use checkpoint reset --to table", reason, detail)
 }
 
 // lockWait is how long a command waits for a lock that nobody should hold.

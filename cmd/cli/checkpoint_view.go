@@ -41,6 +41,8 @@ type rangeView struct {
 	Settled   int64  `json:"already_settled"`
 	Open      int64  `json:"still_open"`
 	Gone      int64  `json:"not_in_table"`
+	// Missed can\'t be read with certainty, so they are the sweeper\'s; they are not among Rows.
+	Missed int64 `json:"left_to_sweeper"`
 }
 
 func (r *rangeView) summary() string {
@@ -53,6 +55,9 @@ func (r *rangeView) summary() string {
 	}
 	text := fmt.Sprintf("%s%s in %s: %s already settled, %s still open, %s not in the table any more", about,
 		render.Plural(r.Rows, "row"), render.Bytes(r.Bytes), render.Count(r.Settled, 0), render.Count(r.Open, 0), render.Count(r.Gone, 0))
+	if r.Missed > 0 {
+		text += fmt.Sprintf(", %s more that only a sweep can send", render.Count(r.Missed, 0))
+	}
 	if r.Estimate {
 		text += fmt.Sprintf(" (estimate: %s were read)", render.Bytes(r.BytesRead))
 	}

@@ -31,6 +31,9 @@ type Count struct {
 	Open int64
 	// Gone ones are not in the table any more. A stream that comes again sends them again.
 	Gone int64
+	// Missed ones can't be read from the binlog with certainty, so the stream leaves them to the sweeper. They are not among
+	// Rows.
+	Missed int64
 	// Complete tells that the whole stretch was read; Stopped is how far it was.
 	Complete bool
 	Stopped  position.End
@@ -77,6 +80,9 @@ func (c *counter) take(ctx context.Context, txn *canal.Transaction, until positi
 	}
 	if order > 0 {
 		return true, nil
+	}
+	for _, n := range txn.Missed {
+		c.count.Missed += int64(n)
 	}
 	for row, err := range txn.Rows() {
 		if err != nil {
@@ -125,7 +131,7 @@ func (c Count) Scale(read, whole uint64) Count {
 	}
 	factor := float64(whole) / float64(read)
 	scaled := func(n int64) int64 { return int64(float64(n)*factor + 0.5) }
-	c.Settled, c.Open, c.Gone = scaled(c.Settled), scaled(c.Open), scaled(c.Gone)
+	c.Settled, c.Open, c.Gone, c.Missed = scaled(c.Settled), scaled(c.Open), scaled(c.Gone), scaled(c.Missed)
 	c.Rows = c.Settled + c.Open + c.Gone
 	return c
 }

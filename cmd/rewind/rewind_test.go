@@ -76,9 +76,10 @@ func TestReadCountsUpToTheEnd(t *testing.T) {
 		transaction(100, "sent", "consumed", "pending"), transaction(200), transaction(300, "dead", "discarded", "failed", "gone"),
 		transaction(400, "beyond"),
 	}}
+	stream.transactions[1].Missed = map[string]int{"unmapped": 2, "statement": 1}
 	got, err := rewind.Read(t.Context(), t.Context(), stream, rows, at(300))
 	require.NoError(t, err)
-	assert.Equal(t, rewind.Count{Rows: 7, Settled: 4, Open: 2, Gone: 1, Complete: true, Stopped: end(300)}, got)
+	assert.Equal(t, rewind.Count{Rows: 7, Settled: 4, Open: 2, Gone: 1, Missed: 3, Complete: true, Stopped: end(300)}, got)
 	assert.Len(t, stream.transactions, 1)
 }
 
