@@ -1,0 +1,166 @@
+package relay
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/sweeper"
+)
+
+func newRelay() *Relay {
+	return New(Config{Source: "test"}, Deps{Metrics: newMetrics()}, (&logBuffer{}).logger())
+}
+
+func TestDelay(t *testing.T) {
+	t.Parallel()
+	committed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	const hour = time.Hour
+	for _, tt := range []struct {
+		name, next string
+		zone       time.Duration
+		unknown    bool
+		want       time.Duration
+	}{
+		{name: "InUTC", next: "2026-03-01 13:00:00", want: hour},
+		{name: "EastOfUTC", next: "2026-03-01 21:00:00", zone: 8 * hour, want: hour},
+		{name: "WestOfUTC", next: "2026-03-01 09:30:00", zone: -3*hour - 30*time.Minute, want: hour},
+		{name: "Fraction", next: "2026-03-01 12:00:00.250000", want: 250 * time.Millisecond},
+		{name: "Past", next: "2026-03-01 11:59:59", want: -time.Second},
+		{name: "Now", next: "2026-03-01 12:00:00"},
+		{name: "ZeroDate", next: "0000-00-00 00:00:00"},
+		{name: "ZeroInDate", next: "2026-00-01 00:00:00"},
+		{name: "Nonsense", next: "soon"},
+		// The sweeper compares in SQL, so it is right whatever the zone.
+		{name: "ZoneUnknown", next: "2026-03-01 11:00:00", unknown: true, want: time.Second},
+		{name: "ZeroDateZoneUnknown", next: "0000-00-00 00:00:00", unknown: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRelay()
+			r.zone, r.zoneSet = tt.zone, !tt.unknown
+			require.Equal(t, tt.want, r.delay(tt.next, committed))
+		})
+	}
+}
+
+func TestLiveWhileTheLoopsTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRelay()
+		require.NoError(t, r.Live())
+		advance(t, time.Minute)
+		require.NoError(t, r.Live())
+		advance(t, time.Second)
+		require.ErrorContains(t, r.Live(), "source test have not turned for 1m1s")
+	})
+}
+
+// stating is a reader whose state the test sets.
+type stating struct {
+	Reader
+	state canal.State
+}
+
+func (r *stating) State() canal.State { return r.state }
+
+// leading returns a relay with a session that streams.
+func leading(t *testing.T) (*Relay, *session, *stating) {
+	t.Helper()
+	r := newRelay()
+	f, b, reader := newFlowBench(), newSaverBench(t), &stating{}
+	s := &session{
+		flow: f.flow, gate: f.gate, marker: f.marker, saver: b.saver, tracker: b.tracker, reader: reader,
+		sweeper: sweeper.New(sweeper.Config{}, nil, nil, nil, nil, nil, r.deps.Metrics, r.log),
+	}
+	r.begin(s)
+	return r, s, reader
+}
+
+func TestStandbyIsReady(t *testing.T) {
+	t.Parallel()
+	r := newRelay()
+	require.Equal(t, "test", r.Name())
+	require.Equal(t, []Check{{Name: "role", Detail: "standby"}}, r.Ready())
+	require.Equal(t, Status{Source: "test", Role: RoleStandby}, r.Status())
+}
+
+func TestStartingIsNotReady(t *testing.T) {
+	t.Parallel()
+	r := newRelay()
+	r.setRole(RoleStarting)
+	r.note(errBroken)
+	checks := r.Ready()
+	require.Len(t, checks, 1)
+	require.ErrorIs(t, checks[0].Err, errBroken, "it says what it waits for")
+	require.Equal(t, []string{errBroken.Error()}, r.Status().Errors)
+}
+
+func TestReadyTellsProgress(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		state    canal.State
+		mark     error
+		save     error
+		unready  string // the check that fails
+		degraded bool
+	}{
+		{name: "Fine", state: canal.State{Connected: true, LastEvent: time.Now()}},
+		{name: "NotConnected", state: canal.State{LastError: "refused", LastEvent: time.Now()}, unready: "binlog"},
+		{name: "Quiet", state: canal.State{Connected: true, LastEvent: time.Now().Add(-quietTooLong - time.Second)}, unready: "binlog"},
+		{name: "NotMarking", state: canal.State{Connected: true, LastEvent: time.Now()}, mark: errBroken, unready: "mark", degraded: true},
+		{name: "NotSaving", state: canal.State{Connected: true, LastEvent: time.Now()}, save: errBroken, unready: "checkpoint", degraded: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r, s, reader := leading(t)
+			reader.state, s.marker.failing, s.saver.err = tt.state, tt.mark, tt.save
+			var names []string
+			for _, c := range r.Ready() {
+				names = append(names, c.Name)
+				require.Equal(t, c.Name == tt.unready, c.Err != nil, c.Name)
+				if c.Err != nil {
+					require.Equal(t, tt.degraded, c.Degraded)
+				}
+			}
+			require.Equal(t, []string{"role", "mark", "binlog", "checkpoint"}, names)
+		})
+	}
+}
+
+func TestStatusOfALeader(t *testing.T) {
+	t.Parallel()
+	r, s, reader := leading(t)
+	reader.state = canal.State{Connected: true, Read: endAt(7), Behind: 1500 * time.Millisecond, LastError: "reset"}
+	s.marker.failing, s.saver.err = errors.New("locked"), errors.New("no redis")
+	s.gate.Close("gone", "unknown topic", time.Hour)
+	s.tracker.Begin(endAt(1), 2)
+	require.NoError(t, s.flow.inFlight.acquire(t.Context(), 20))
+	st := r.Status()
+	require.Equal(t, Status{
+		Source: "test", Role: RoleStream, Connected: true, Read: "binlog.000001:704", Safe: "binlog.000001:4", LagSeconds: 1.5,
+		Transactions: 1, InFlight: 1, InFlightBytes: 20,
+		Topics: []TopicStatus{{Name: "gone", State: "closed", Reason: "unknown topic"}},
+		Errors: []string{"mark: locked", "checkpoint: no redis", "binlog: reset"},
+	}, st)
+	text, err := json.Marshal(st)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "checkpoint_saved", "a time that is not known is left out")
+	r.end(s)
+	require.Equal(t, RoleStarting, r.Status().Role)
+}
+
+func TestStatusOfASweeperAlone(t *testing.T) {
+	t.Parallel()
+	r, s, _ := leading(t)
+	s.saver = nil
+	r.begin(s)
+	require.Equal(t, RoleSweep, r.Status().Role)
+	require.Len(t, r.Ready(), 2)
+}
