@@ -29,6 +29,7 @@ type leadership struct {
 	pos     position.Position
 	offsets map[string]map[int32]int64
 	savedAt time.Time
+	claimed bool // a dead process may have published rows that it had claimed
 }
 
 var (
@@ -147,8 +148,7 @@ func (l *leadership) session(ctx context.Context) error {
 	if s.saver != nil {
 		l.have, l.broken = true, ""
 		l.pos, _, _ = s.saver.state()
-		l.offsets = s.flow.offsets.snapshot(s.marker)
-		l.savedAt = time.Now()
+		l.offsets, l.savedAt = s.saver.offsets(), time.Now()
 	}
 	return err
 }
@@ -234,6 +234,7 @@ func (l *leadership) rebuild(ctx context.Context, gate *Gate, everything bool) e
 		return fmt.Errorf("look for topics with claimed rows: %w", err)
 	}
 	gate.Rebuild(names, claimed, time.Now().Add(lease))
+	l.claimed = len(claimed) > 0
 	if len(names) > 0 {
 		l.log.Info().Strs("topics", names[:min(len(names), 20)]).Int("count", len(names)).Msg("topics have rows left in the table, those go first")
 	}

@@ -55,6 +55,11 @@ const (
 	replayInKafka                       // in Kafka, but not marked yet
 )
 
+// settled reports whether every row of the window is. It may be called concurrently.
+func (r *replay) settled(t *Tracker) bool {
+	return r.until.IsZero() || t.Settled(r.until.File, r.until.Pos)
+}
+
 // waiting reports whether rows wait to be looked up.
 func (r *replay) waiting() bool { return len(r.pending) > 0 }
 

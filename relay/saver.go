@@ -32,8 +32,9 @@ type saver struct {
 	saved  time.Time
 	dirty  bool
 	err    error
-	note   string // for the history: why the first save is not a plain step forward
-	held   bool   // rows before the start are not recorded yet, so the position must not be saved
+	note   string        // for the history: why the first save is not a plain step forward
+	now    chan struct{} // size 1: asks for a save before the next interval
+	held   bool          // rows before the start are not recorded yet, so the position must not be saved
 }
 
 const (
@@ -57,9 +58,10 @@ func (s *saver) run(ctx context.Context, every time.Duration) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if err := s.save(ctx); err != nil {
-				return err
-			}
+		case <-s.now:
+		}
+		if err := s.save(ctx); err != nil {
+			return err
 		}
 	}
 }
@@ -112,8 +114,12 @@ func (s *saver) build() checkpoint.Record {
 // release lets the position be saved: everything before the start is recorded.
 func (s *saver) release() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.held = false
+	s.mu.Unlock()
+	select {
+	case s.now <- struct{}{}:
+	default:
+	}
 }
 
 // outcome takes the result of one attempt.

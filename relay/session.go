@@ -17,8 +17,9 @@ import (
 // session is one run of the pipeline, with one producer and one binlog connection. It ends when it is told to, or when
 // something happens after which only a new start from the safe position is right. The leader's term goes on meanwhile.
 type session struct {
-	cfg Config
-	log zerolog.Logger
+	cfg   Config
+	log   zerolog.Logger
+	began time.Time
 	// everything tells that all that is pending at the start is the sweeper's: there was no usable position.
 	everything bool
 
@@ -129,7 +130,7 @@ func (s *session) drain(ctx context.Context, cause error, waitLoops, finishMarks
 // assemble connects the parts that every session has.
 func (l *leadership) assemble(log zerolog.Logger) (*session, error) {
 	r := l.relay
-	s := &session{cfg: r.cfg, log: log, failed: make(chan error, 1)}
+	s := &session{cfg: r.cfg, log: log, began: time.Now(), failed: make(chan error, 1)}
 	f := &flow{
 		rows: r.deps.Rows, size: messageSize, fail: s.fail, pause: unreachablePause,
 		prober:   newProber(r.deps.Broker, r.cfg.CreateTopics, log),
@@ -195,8 +196,8 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 	}
 	s.saver = &saver{
 		source: r.cfg.Source, by: r.cfg.By, epoch: l.epoch, store: r.deps.Checkpoints, tracker: s.tracker, cursor: cursor,
-		offsets: func() map[string]map[int32]int64 { return s.flow.offsets.snapshot(s.marker) },
-		check:   l.check, metrics: r.deps.Metrics, log: l.log, dirty: true, held: s.everything, note: l.note(start),
+		offsets: func() map[string]map[int32]int64 { return l.offsetsOf(s, window) },
+		check:   l.check, metrics: r.deps.Metrics, log: l.log, dirty: true, now: make(chan struct{}, 1), held: s.everything, note: l.note(start),
 	}
 	s.out.tail = window.tail
 	s.sweeper = l.sweeper(s, &watermark{check: l.check, reader: reader, tracker: s.tracker, upstream: r.deps.Upstream})
@@ -209,6 +210,16 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
 	return s, nil
+}
+
+// offsetsOf returns the offsets for a checkpoint. Until the replay window is settled they are the loaded ones: rows that an
+// earlier process published lie anywhere behind those, and this one has not marked them all. The same goes for rows that
+// it had claimed, as long as those may turn up.
+func (l *leadership) offsetsOf(s *session, window *replay) map[string]map[int32]int64 {
+	if !window.settled(s.tracker) || l.claimed && time.Since(s.began) < tailKept {
+		return l.offsets
+	}
+	return s.flow.offsets.snapshot(s.marker)
 }
 
 // sweepOnly prepares a session that reads nothing but the table.

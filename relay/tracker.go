@@ -91,6 +91,15 @@ func (t *Tracker) Open() int {
 	return len(t.open)
 }
 
+// Settled reports whether everything up to a place is settled. Places that have no order with the stream's are not.
+func (t *Tracker) Settled(file string, pos uint64) bool {
+	t.mu.Lock()
+	last := t.last
+	t.mu.Unlock()
+	order, err := position.Compare(last.File, last.Pos, file, pos)
+	return err == nil && order >= 0
+}
+
 // WaitSettled returns nil once everything up to file:pos is settled, the context's error before that, or an error when
 // the two places have no order (the server's binlog was renamed).
 func (t *Tracker) WaitSettled(ctx context.Context, file string, pos uint64) error {
