@@ -55,8 +55,13 @@ rig: bin/rig ## start the servers and print a configuration to try the relay by 
 	@bin/rig up
 
 .PHONY: demo
-demo: build ## the whole thing on this machine, with a verdict
+demo: ## the whole thing on this machine, with a verdict
 	@scripts/demo.sh
+
+.PHONY: bench
+bench: bin/rig ## what the relay reaches here: catching up, latency, memory, kills (no race detector; a quiet machine)
+	@scripts/setup.sh servers
+	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run 'TestBacklog|TestLatency|TestHundredKills' ./test/bench ./test/e2e
 
 .PHONY: bin/rig
 bin/rig:

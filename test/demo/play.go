@@ -77,7 +77,7 @@ func (s *stage) perform(ctx context.Context, o *options, out, log io.Writer, tel
 			return 1, err
 		}
 		relay = next
-		tell("the relay was killed (SIGKILL) with %d messages committed; another, process %d, was ready %.1f s later",
+		tell("the relay was killed (SIGKILL) with %d messages committed; another, process %d, was ready %.1f s later; p99 will show it",
 			committed, relay.cmd.Process.Pid, time.Since(killed).Seconds())
 	}
 	<-demo.ended
