@@ -106,30 +106,35 @@ func TestReadyTellsProgress(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		state    canal.State
+		quiet    time.Duration
 		mark     error
 		save     error
 		unready  string // the check that fails
 		degraded bool
 	}{
-		{name: "Fine", state: canal.State{Connected: true, LastEvent: time.Now()}},
-		{name: "NotConnected", state: canal.State{LastError: "refused", LastEvent: time.Now()}, unready: "binlog"},
-		{name: "Quiet", state: canal.State{Connected: true, LastEvent: time.Now().Add(-quietTooLong - time.Second)}, unready: "binlog"},
-		{name: "NotMarking", state: canal.State{Connected: true, LastEvent: time.Now()}, mark: errBroken, unready: "mark", degraded: true},
-		{name: "NotSaving", state: canal.State{Connected: true, LastEvent: time.Now()}, save: errBroken, unready: "checkpoint", degraded: true},
+		{name: "Fine", state: canal.State{Connected: true}},
+		{name: "NotConnected", state: canal.State{LastError: "refused"}, unready: "binlog"},
+		{name: "QuietForAMoment", state: canal.State{Connected: true}, quiet: quietTooLong},
+		{name: "Quiet", state: canal.State{Connected: true}, quiet: quietTooLong + 1, unready: "binlog"},
+		{name: "NotMarking", state: canal.State{Connected: true}, mark: errBroken, unready: "mark", degraded: true},
+		{name: "NotSaving", state: canal.State{Connected: true}, save: errBroken, unready: "checkpoint", degraded: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r, s, reader := leading(t)
-			reader.state, s.marker.failing, s.saver.err = tt.state, tt.mark, tt.save
-			var names []string
-			for _, c := range r.Ready() {
-				names = append(names, c.Name)
-				require.Equal(t, c.Name == tt.unready, c.Err != nil, c.Name)
-				if c.Err != nil {
-					require.Equal(t, tt.degraded, c.Degraded)
+			synctest.Test(t, func(t *testing.T) {
+				r, s, reader := leading(t)
+				reader.state, s.marker.failing, s.saver.err = tt.state, tt.mark, tt.save
+				reader.state.LastEvent = time.Now().Add(-tt.quiet)
+				var names []string
+				for _, c := range r.Ready() {
+					names = append(names, c.Name)
+					require.Equal(t, c.Name == tt.unready, c.Err != nil, c.Name)
+					if c.Err != nil {
+						require.Equal(t, tt.degraded, c.Degraded)
+					}
 				}
-			}
-			require.Equal(t, []string{"role", "mark", "binlog", "checkpoint"}, names)
+				require.Equal(t, []string{"role", "mark", "binlog", "checkpoint"}, names)
+			})
 		})
 	}
 }
