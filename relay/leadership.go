@@ -62,8 +62,8 @@ func (r *Relay) lead(ctx context.Context, held Held) error {
 			failures = 0
 		}
 		l.report(err, failures)
-		if err := retry.Wait(ctx, backoff.Next()); err != nil {
-			return nil
+		if retry.Wait(ctx, backoff.Next()) != nil {
+			return nil //nolint:nilerr // it was told already; stopping while waiting is a clean stop
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (r *Relay) once(ctx context.Context) error {
 	r.setRole(RoleStandby)
 	held, err := r.acquire(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // the only error is that ctx has ended
+		return nil // it is that ctx has ended
 	}
 	leading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -235,7 +235,7 @@ func underFaults(t *testing.T, seed uint64, steps []int) {
 			generation = w.crash()
 			p.cancel()
 			old := p
-			crashed.Go(func() { <-old.done })
+			crashed.Go(func() { <-old.done }) //nolint:errcheck // a crashed process may say anything
 			p = start(t, w, generation)
 		case 11:
 			w.setSQL(!w.sqlIsDown())

@@ -184,11 +184,11 @@ type reader struct {
 	pos position.End
 }
 
-func (r *reader) Resolve(_ context.Context, saved position.Position, have bool, _ string) (canal.Start, error) {
+func (r *reader) Resolve(ctx context.Context, saved position.Position, have bool, _ string) (canal.Start, error) {
 	if have {
 		return canal.Start{Position: saved, Recovery: canal.RecoveryResumed, Usable: true}, nil
 	}
-	end, err := r.End(context.Background())
+	end, err := r.End(ctx)
 	return canal.Start{Position: end, Recovery: canal.RecoveryNone}, err
 }
 
@@ -584,10 +584,7 @@ func (p *producer) run() {
 		if p.random5() {
 			pause(context.Background(), p.latency())
 		}
-		for {
-			if p.enter(false) != nil {
-				break
-			}
+		for p.enter(false) == nil {
 			if !p.kafkaUp {
 				p.mu.Unlock()
 				pause(context.Background(), 50*time.Millisecond)
