@@ -1,0 +1,261 @@
+package sweeper_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/router"
+	"example.com/outbox-relay/sweeper"
+)
+
+// gate is relay.Gate's states without its memory, with a journal.
+type gate struct {
+	mu      sync.Mutex
+	states  map[string]string // fresh when missing
+	journal []string
+	early   bool // too early for handing back
+	full    int  // so many hand-backs fail, because the stream had to give up holding
+}
+
+func (g *gate) set(topic, state, note string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.states[topic] = state
+	g.journal = append(g.journal, note+" "+topic)
+}
+
+func (g *gate) state(topic string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.states[topic]
+}
+
+func (g *gate) done() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.journal)
+}
+
+func (g *gate) Closed() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var names []string
+	for name, state := range g.states {
+		if state != "open" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (g *gate) Work(time.Time) (probe, drain []string, wait time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for name, state := range g.states {
+		switch state {
+		case "closed":
+			probe = append(probe, name)
+		case "draining":
+			drain = append(drain, name)
+		}
+	}
+	return probe, drain, 0
+}
+
+func (g *gate) BeginProbe(topic string) (probe, isOpen bool) {
+	state := g.state(topic)
+	if state == "" {
+		g.set(topic, "probing", "begin")
+	}
+	return state == "", state == "open"
+}
+
+func (g *gate) ProbeAcked(_ context.Context, topic string) { g.set(topic, "open", "acked") }
+func (g *gate) Close(topic, _ string, _ time.Duration)     { g.set(topic, "closed", "close") }
+func (g *gate) ProbeLater(topic string, _ time.Duration)   { g.set(topic, g.state(topic), "later") }
+func (g *gate) Unhold(topic string)                        { g.set(topic, "draining", "unhold") }
+func (g *gate) Drain(topic string, acked bool) {
+	note := "drain"
+	if !acked {
+		note = "drain unacked"
+	}
+	g.set(topic, "draining", note)
+}
+
+func (g *gate) Hold(_ context.Context, topic string) bool {
+	if g.early {
+		return false
+	}
+	g.set(topic, "handing", "hold")
+	return true
+}
+
+func (g *gate) HandBack(_ context.Context, topic string) bool {
+	if g.full > 0 {
+		g.full--
+		g.set(topic, "draining", "give up")
+		return false
+	}
+	g.set(topic, "open", "hand back")
+	return true
+}
+
+// broker is Kafka as the sweeper sees it. refuse says what becomes of a message, nil: acked.
+type broker struct {
+	mu      sync.Mutex
+	kafka   []string // msg_ids, lone ones with a ~ before them
+	refuse  func(msgID string) error
+	silent  func(msgID string) bool // no result comes
+	gone    chan struct{}
+	tail    map[string]bool
+	missing bool // topics that appeared
+	marked  int
+	closed  bool
+}
+
+var (
+	errRefused     = errors.New("not authorised")
+	errNever       = errors.New("too large")
+	errUnreachable = errors.New("no leader")
+	errClosed      = errors.New("producer closed")
+)
+
+func idOf(rec *router.Record) string {
+	for _, h := range rec.Headers {
+		if h.Key == "msg_id" {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+func (b *broker) deliver(rec *router.Record, mark string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refuse != nil {
+		if err := b.refuse(idOf(rec)); err != nil {
+			return err
+		}
+	}
+	b.kafka = append(b.kafka, mark+idOf(rec))
+	return nil
+}
+
+func (b *broker) Publish(_ context.Context, rec *router.Record, done func(error)) error {
+	if b.closed {
+		return errClosed
+	}
+	if b.silent == nil || !b.silent(idOf(rec)) {
+		done(b.deliver(rec, ""))
+	}
+	return nil
+}
+
+func (b *broker) Try(_ context.Context, rec *router.Record) error { return b.deliver(rec, "~") }
+func (b *broker) Published(topic, msgID string) bool              { return b.tail[topic+"/"+msgID] }
+func (b *broker) Marked()                                         { b.marked++ }
+func (b *broker) Gone() <-chan struct{}                           { return b.gone }
+func (b *broker) Appeared(context.Context, string) bool           { return b.missing }
+func (b *broker) Classify(err error) (retry.Class, string) {
+	switch {
+	case errors.Is(err, errRefused):
+		return retry.Refused, "not_authorised"
+	case errors.Is(err, errNever):
+		return retry.Never, "too_large"
+	}
+	return retry.Unreachable, "unreachable"
+}
+
+func (b *broker) published() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.kafka)
+}
+
+// stream is how far the binlog has been dealt with.
+type stream struct {
+	mu       sync.Mutex
+	err      error
+	onPassed func()
+}
+
+func (s *stream) Passed(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.onPassed != nil {
+		s.onPassed()
+	}
+	return s.err
+}
+
+func (s *stream) set(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// bench is a sweeper with a batch of 3 among its fakes.
+type bench struct {
+	*sweeper.Sweeper
+	table   *table
+	gate    *gate
+	broker  *broker
+	stream  *stream
+	metrics *metrics.Source
+	log     *logBuffer
+}
+
+const interval = 30 * time.Second
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	route, err := router.New(router.Config{Source: "test"})
+	require.NoError(t, err)
+	b := &bench{
+		table: newTable(), gate: &gate{states: map[string]string{}}, stream: &stream{}, log: &logBuffer{},
+		broker: &broker{gone: make(chan struct{}), tail: map[string]bool{}}, metrics: metrics.New("test").Source("test"),
+	}
+	cfg := sweeper.Config{
+		Interval: interval, Batch: 3, Lease: 30 * time.Second,
+		Retry: retry.Policy{Backoff: []time.Duration{10 * time.Second}, MaxRetries: 2},
+	}
+	b.Sweeper = sweeper.New(cfg, b.table, b.gate, b.stream, route, b.broker, b.metrics, zerolog.New(b.log))
+	return b
+}
+
+// pass makes one pass that must not fail.
+func (b *bench) pass(t *testing.T) sweeper.Result {
+	t.Helper()
+	r, err := b.Pass(t.Context())
+	require.NoError(t, err)
+	return r
+}
+
+// logBuffer is a log that can be read while it is written.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logBuffer) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.buf.String(), text)
+}
