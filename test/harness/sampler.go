@@ -32,6 +32,8 @@ type Sampler struct {
 	fences  []oracle.Fence
 	checked position.Position // the last one whose surroundings were looked at
 	inside  string
+	// elsewhere is the server before Move: this one can't be asked about its places.
+	elsewhere string
 }
 
 // sampleEvery is how often the checkpoint is looked at; unsettledLimit bounds the rows of a table that it is held
@@ -90,7 +92,7 @@ func (s *Sampler) Take(ctx context.Context) error {
 	if sample.Unsettled, err = workload.Unsettled(ctx, s.Primary, unsettledLimit, s.Tables...); err != nil {
 		return err
 	}
-	if sample.Position != s.checked {
+	if sample.Position != s.checked && (s.elsewhere == "" || sample.Position.Server != s.elsewhere) {
 		if s.inside, err = Boundary(ctx, s.Binlog, sample.Position); err != nil {
 			return err
 		}
@@ -106,6 +108,21 @@ func (s *Sampler) Evidence() ([]oracle.Sample, []oracle.Fence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.samples, s.fences
+}
+
+// Forget drops what was sampled so far: the binlog or the checkpoint begins anew, and what comes has no order with it.
+func (s *Sampler) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.samples, s.fences, s.checked = nil, nil, position.Position{}
+}
+
+// Move goes on with another server. Places in the binlog of the one before have no order with its own.
+func (s *Sampler) Move(db *sql.DB) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Primary, s.Binlog = db, db
+	s.fences, s.elsewhere = nil, s.checked.Server
 }
 
 // BinlogEnd returns the server's present binlog end.
