@@ -1,0 +1,152 @@
+//go:build !unit
+
+package scenario
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/test/harness"
+	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/test/workload"
+)
+
+// TestS106APrivilegeIsMissing takes one right at a time away, before the start and while the relay runs. What is missing is
+// named, nothing is sent again and again, and all is well once it is granted.
+func TestS106APrivilegeIsMissing(t *testing.T) {
+	onBoth(t, func(t *testing.T, start starter) {
+		for right, where := range map[string]string{"REPLICATION SLAVE": "*.*", "REPLICATION CLIENT": "*.*", "SELECT": "", "UPDATE": ""} {
+			t.Run(right, func(t *testing.T) {
+				t.Parallel()
+				s := harness.NewScene(t, harness.Cast{SQL: start(t)})
+				if where == "" {
+					where = s.Database + ".*"
+				}
+				account := "'" + s.User + "'@'%'"
+				revoke := func() { s.Exec(s.DB, "REVOKE "+right+" ON "+where+" FROM "+account) }
+				grant := func() { s.Exec(s.DB, "GRANT "+right+" ON "+where+" TO "+account) }
+				revoke()
+				relay := s.Launch()
+				s.Post(s.DB, harness.Numbered("start", 20)...)
+				logged(t, relay, 15*time.Second, right)
+				grant()
+				select {
+				case <-relay.Exited():
+					assert.NotZero(t, relay.ExitCode())
+					relay = s.Start()
+				default:
+				}
+				s.Seen(20, 45*time.Second)
+				eventually(t, 45*time.Second, "all marked", func() bool { return s.Statuses()[1] == 20 })
+
+				revoke()
+				s.Post(s.DB, harness.Numbered("running", 20)...)
+				pass(t, 3*time.Second)
+				grant()
+				s.Exact(45*time.Second, oracle.Options{Duplicates: true})
+				for id, n := range s.Log.IDs() {
+					assert.LessOrEqual(t, n, 2, "%s was sent %d times", id, n)
+				}
+				assert.Empty(t, exited(relay))
+			})
+		}
+	})
+}
+
+// exited tells that a relay has ended.
+func exited(r *harness.Relay) string {
+	select {
+	case <-r.Exited():
+		return fmt.Sprintf("ended with %d", r.ExitCode())
+	default:
+		return ""
+	}
+}
+
+// TestS109ResetWhileTheRelayRuns: without --force it is refused; with it the running relay goes on from the new position, and
+// does not write its own over it.
+func TestS109ResetWhileTheRelayRuns(t *testing.T) {
+	onBoth(t, func(t *testing.T, start starter) {
+		s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: true})
+		relay := s.Start()
+		finish := s.Writing(func(cfg *workload.Config) { cfg.Rate = 200 })
+		s.Committed(200)
+		reset := func(more ...string) harness.Outcome {
+			return harness.Command(t, s.Settings, append([]string{"checkpoint", "reset", "--to", "now"}, more...)...)
+		}
+		before := s.Epoch()
+		refused := reset("--yes")
+		assert.NotZero(t, refused.Code)
+		assert.Contains(t, refused.Stderr, "--force")
+		dry := reset("--dry-run")
+		assert.Zero(t, dry.Code, dry.Stderr)
+		assert.Contains(t, dry.Stderr, "nothing was changed")
+		assert.Equal(t, 2, reset("--yes", "--source", "nobody").Code)
+		assert.Equal(t, before, s.Epoch())
+
+		for range 2 {
+			done := reset("--yes", "--force", "--reason", "a drill")
+			assert.Zero(t, done.Code, done.Stderr)
+		}
+		logged(t, relay, 15*time.Second, "leadership ends")
+		s.Leads(relay)
+		s.Committed(200)
+		finish()
+		s.Sampler.Forget()
+		s.CaughtUp(20 * time.Second)
+		assert.Greater(t, s.Epoch(), before)
+		s.Exact(20*time.Second, oracle.Options{Duplicates: true})
+		history := harness.Command(t, s.Settings, "checkpoint", "history")
+		assert.Contains(t, history.Stdout, "a drill")
+	})
+}
+
+// TestS110ResetForward: a hundred rows are not read yet when the checkpoint is moved past them. The command says so, the
+// history keeps it, and the table brings them.
+func TestS110ResetForward(t *testing.T) {
+	inModes(t, func(t *testing.T, start starter, silent bool) {
+		s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: silent})
+		relay := s.Start()
+		s.CaughtUp(15 * time.Second)
+		code, _ := relay.Stop()
+		require.Zero(t, code)
+		s.Post(s.DB, harness.Numbered("unread", 100)...)
+		plan := harness.Command(t, s.Settings, "checkpoint", "reset", "--to", "now")
+		assert.Zero(t, plan.Code, plan.Stderr)
+		assert.Contains(t, plan.Stdout, "100")
+		t.Log(plan.Stdout)
+		done := harness.Command(t, s.Settings, "checkpoint", "reset", "--to", "now", "--yes", "--reason", "a drill")
+		require.Zero(t, done.Code, done.Stderr)
+		s.Sampler.Forget()
+		s.Start()
+		v := s.Exact(20*time.Second, oracle.Options{})
+		assert.Equal(t, 100, v.Swept)
+		history := harness.Command(t, s.Settings, "checkpoint", "history")
+		assert.Contains(t, history.Stdout, "a drill")
+	})
+}
+
+// TestS112ConfiguredStartIsForTheFirstOnly: a place to begin at is configured, and a newer checkpoint is saved. The saved one
+// counts at each start.
+func TestS112ConfiguredStartIsForTheFirstOnly(t *testing.T) {
+	onBoth(t, func(t *testing.T, start starter) {
+		s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: true})
+		s.Set("checkpoint.start", "earliest")
+		for round := range 3 {
+			relay := s.Start()
+			if round > 0 {
+				assert.Contains(t, relay.Log(), `"recovery":"resumed"`)
+			}
+			s.Post(s.DB, harness.Numbered(fmt.Sprintf("m-%d", round), 20)...)
+			s.Seen(20*round+20, 30*time.Second)
+			s.CaughtUp(15 * time.Second)
+			code, _ := relay.Stop()
+			require.Zero(t, code)
+		}
+		s.Exact(15*time.Second, oracle.Options{})
+	})
+}
