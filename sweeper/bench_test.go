@@ -113,15 +113,15 @@ func (g *gate) HandBack(_ context.Context, topic string) bool {
 
 // broker is Kafka as the sweeper sees it. refuse says what becomes of a message, nil: acked.
 type broker struct {
-	mu      sync.Mutex
-	kafka   []string // msg_ids, lone ones with a ~ before them
-	refuse  func(msgID string) error
-	silent  func(msgID string) bool // no result comes
-	gone    chan struct{}
-	tail    map[string]bool
-	missing bool // topics that appeared
-	marked  int
-	closed  bool
+	mu       sync.Mutex
+	kafka    []string // msg_ids, lone ones with a ~ before them
+	refuse   func(msgID string) error
+	silent   func(msgID string) bool // no result comes
+	gone     chan struct{}
+	tail     map[string]bool
+	appeared bool
+	marked   int
+	closed   bool
 }
 
 var (
@@ -166,7 +166,7 @@ func (b *broker) Try(_ context.Context, rec *router.Record) error { return b.del
 func (b *broker) Published(topic, msgID string) bool              { return b.tail[topic+"/"+msgID] }
 func (b *broker) Marked()                                         { b.marked++ }
 func (b *broker) Gone() <-chan struct{}                           { return b.gone }
-func (b *broker) Appeared(context.Context, string) bool           { return b.missing }
+func (b *broker) Appeared(context.Context, string) bool           { return b.appeared }
 func (b *broker) Classify(err error) (retry.Class, string) {
 	switch {
 	case errors.Is(err, errRefused):

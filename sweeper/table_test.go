@@ -62,6 +62,13 @@ func (t *table) setFail(err error) {
 
 // pick returns the rows that a query means, by id.
 func (t *table) pick(q store.Query) []*stored {
+	if q.OldestOnly && !q.Early {
+		early := q
+		early.Early = true
+		if oldest := t.pick(early); len(oldest) == 0 || oldest[0].next.After(time.Now()) {
+			return nil // what stands behind it must wait for it
+		}
+	}
 	var picked []*stored
 	for _, r := range t.rows {
 		due := !r.next.After(time.Now()) || q.Early && r.status == outbox.Failed
