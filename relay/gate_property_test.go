@@ -100,8 +100,7 @@ func (m *gateModel) sweep(t *rapid.T) {
 	case len(drain) > 0 && len(m.table) > 2:
 		m.sendOldest()
 	case len(drain) > 0:
-		m.mark(len(m.marking)) // Hold waits for these
-		m.Hold(m.ctx, "orders")
+		m.hold()
 	case m.topic.state == handing && rapid.IntRange(0, 4).Draw(t, "give up") == 0:
 		m.Unhold("orders")
 	case m.topic.state == handing && len(m.table) > 0:
@@ -109,6 +108,14 @@ func (m *gateModel) sweep(t *rapid.T) {
 	case m.topic.state == handing:
 		m.HandBack(m.ctx, "orders")
 	}
+}
+
+// hold is what Hold does, without the timer that would interfere: the sweeper's giving up stands for it.
+func (m *gateModel) hold() {
+	m.mark(len(m.marking))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.topic.state = handing
 }
 
 func (m *gateModel) sendOldest() {
@@ -175,7 +182,7 @@ func (m *gateModel) heal(t *rapid.T) {
 		case len(probe) > 0:
 			m.Drain("orders", false)
 		case m.topic.state == draining:
-			m.Hold(m.ctx, "orders")
+			m.hold()
 		case m.topic.state == handing && len(m.table) > 0:
 			m.sendOldest()
 		case m.topic.state == handing:

@@ -44,20 +44,22 @@ func TestHoldGivenUpWithItsContext(t *testing.T) {
 		synctest.Wait()
 		b.pass(t.Context(), 1)
 		require.False(t, <-held)
-		require.Equal(t, draining, b.topic.state)
+		require.Equal(t, draining, b.state())
 		require.Equal(t, []string{"m1", "m2"}, ids(b.sink.left), "what was held is deferred behind the rest")
 	})
 }
 
 func TestHoldOfATopicThatIsNotDraining(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
-	require.False(t, b.Hold(t.Context(), "orders"))
-	b.Close("orders", "gone", 0)
-	require.False(t, b.Hold(t.Context(), "orders"))
-	require.False(t, b.HandBack(t.Context(), "orders"))
-	b.Unhold("orders")
-	require.Equal(t, closed, b.topic.state)
+	synctest.Test(t, func(t *testing.T) {
+		b := newGateBench()
+		require.False(t, b.Hold(t.Context(), "orders"))
+		b.Close("orders", "gone", 0)
+		require.False(t, b.Hold(t.Context(), "orders"))
+		require.False(t, b.HandBack(t.Context(), "orders"))
+		b.Unhold("orders")
+		require.Equal(t, closed, b.state())
+	})
 }
 
 func TestHoldingEndsByItself(t *testing.T) {
@@ -68,9 +70,9 @@ func TestHoldingEndsByItself(t *testing.T) {
 		require.True(t, b.Hold(t.Context(), "orders"))
 		b.pass(t.Context(), 3)
 		advance(t, holdAtMost-time.Nanosecond)
-		require.Equal(t, handing, b.topic.state)
+		require.Equal(t, handing, b.state())
 		advance(t, time.Nanosecond)
-		require.Equal(t, draining, b.topic.state)
+		require.Equal(t, draining, b.state())
 		require.Equal(t, []string{"m1", "m2", "m3"}, ids(b.sink.left))
 		require.False(t, b.HandBack(t.Context(), "orders"), "the drain has to go on")
 	})
@@ -87,67 +89,77 @@ func advance(t *testing.T, d time.Duration) {
 
 func TestUnholdDefersAndDrainsOn(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
-	b.closeAndDrain(true)
-	require.True(t, b.Hold(t.Context(), "orders"))
-	b.pass(t.Context(), 2)
-	b.Unhold("orders")
-	require.Equal(t, []string{"m1", "m2"}, ids(b.sink.left))
-	_, drain, _ := b.Work(time.Now())
-	require.Equal(t, []string{"orders"}, drain)
-	b.settleDeferred()
-	require.True(t, b.Hold(t.Context(), "orders"), "and can be handed back later")
+	synctest.Test(t, func(t *testing.T) {
+		b := newGateBench()
+		b.closeAndDrain(true)
+		require.True(t, b.Hold(t.Context(), "orders"))
+		b.pass(t.Context(), 2)
+		b.Unhold("orders")
+		require.Equal(t, []string{"m1", "m2"}, ids(b.sink.left))
+		_, drain, _ := b.Work(time.Now())
+		require.Equal(t, []string{"orders"}, drain)
+		b.settleDeferred()
+		require.True(t, b.Hold(t.Context(), "orders"), "and can be handed back later")
+	})
 }
 
 func TestRefusalWhileHandingBack(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
-	b.closeAndDrain(true)
-	require.True(t, b.Hold(t.Context(), "orders"))
-	b.pass(t.Context(), 1)
-	b.Close("orders", "gone again", 0)
-	require.Equal(t, []string{"m1"}, ids(b.sink.left))
-	b.Unhold("orders")
-	require.False(t, b.HandBack(t.Context(), "orders"))
-	require.Equal(t, closed, b.topic.state)
+	synctest.Test(t, func(t *testing.T) {
+		b := newGateBench()
+		b.closeAndDrain(true)
+		require.True(t, b.Hold(t.Context(), "orders"))
+		b.pass(t.Context(), 1)
+		b.Close("orders", "gone again", 0)
+		require.Equal(t, []string{"m1"}, ids(b.sink.left))
+		b.Unhold("orders")
+		require.False(t, b.HandBack(t.Context(), "orders"))
+		require.Equal(t, closed, b.state())
+	})
 }
 
 func TestHandBackOfATopicThatNeverAcked(t *testing.T) {
 	t.Parallel()
 	t.Run("FirstHeldIsTheProbe", func(t *testing.T) {
 		t.Parallel()
-		b := newGateBench()
-		b.closeAndDrain(false)
-		require.True(t, b.Hold(t.Context(), "orders"))
-		b.pass(t.Context(), 3)
-		require.True(t, b.HandBack(t.Context(), "orders"))
-		require.Equal(t, []string{"m1"}, ids(b.sink.probed))
-		require.Empty(t, b.sink.sent)
-		b.probeAcked(t.Context(), b.topic)
-		require.Equal(t, []string{"m2", "m3"}, ids(b.sink.sent))
+		synctest.Test(t, func(t *testing.T) {
+			b := newGateBench()
+			b.closeAndDrain(false)
+			require.True(t, b.Hold(t.Context(), "orders"))
+			b.pass(t.Context(), 3)
+			require.True(t, b.HandBack(t.Context(), "orders"))
+			require.Equal(t, []string{"m1"}, ids(b.sink.probed))
+			require.Empty(t, b.sink.sent)
+			b.probeAcked(t.Context(), b.topic)
+			require.Equal(t, []string{"m2", "m3"}, ids(b.sink.sent))
+		})
 	})
 	t.Run("NothingHeldIsFresh", func(t *testing.T) {
 		t.Parallel()
-		b := newGateBench()
-		b.closeAndDrain(false)
-		require.True(t, b.Hold(t.Context(), "orders"))
-		require.True(t, b.HandBack(t.Context(), "orders"))
-		require.Equal(t, fresh, b.topic.state)
-		require.Empty(t, b.Closed())
+		synctest.Test(t, func(t *testing.T) {
+			b := newGateBench()
+			b.closeAndDrain(false)
+			require.True(t, b.Hold(t.Context(), "orders"))
+			require.True(t, b.HandBack(t.Context(), "orders"))
+			require.Equal(t, fresh, b.state())
+			require.Empty(t, b.Closed())
+		})
 	})
 }
 
 // A topic that once acked, and was then closed again, is not known to take messages.
 func TestCloseForgetsTheAck(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
-	b.pass(t.Context(), 1)
-	b.probeAcked(t.Context(), b.topic)
-	b.closeAndDrain(false)
-	require.True(t, b.Hold(t.Context(), "orders"))
-	b.pass(t.Context(), 1)
-	require.True(t, b.HandBack(t.Context(), "orders"))
-	require.Equal(t, []string{"m1", "m2"}, ids(b.sink.probed))
+	synctest.Test(t, func(t *testing.T) {
+		b := newGateBench()
+		b.pass(t.Context(), 1)
+		b.probeAcked(t.Context(), b.topic)
+		b.closeAndDrain(false)
+		require.True(t, b.Hold(t.Context(), "orders"))
+		b.pass(t.Context(), 1)
+		require.True(t, b.HandBack(t.Context(), "orders"))
+		require.Equal(t, []string{"m1", "m2"}, ids(b.sink.probed))
+	})
 }
 
 func TestBeginProbe(t *testing.T) {

@@ -79,10 +79,17 @@ func (b *gateBench) pass(ctx context.Context, n int) {
 	}
 }
 
-// closedWith closes the topic with nothing on its way.
+// closeAndDrain closes the topic with nothing on its way, and begins its drain.
 func (b *gateBench) closeAndDrain(acked bool) {
 	b.Close("orders", "gone", 0)
 	b.Drain("orders", acked)
+}
+
+// state reads the topic's state beside the gate's timers.
+func (b *gateBench) state() gateState {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.topic.state
 }
 
 func (b *gateBench) settleDeferred() {
@@ -111,13 +118,15 @@ func TestGateAdmits(t *testing.T) {
 	} {
 		t.Run(tt.state, func(t *testing.T) {
 			t.Parallel()
-			b := newGateBench()
-			tt.reach(b, t.Context())
-			require.Equal(t, tt.state, b.topic.state.String())
-			assert.Equal(t, tt.want, b.admit(itemOf(b.tracker, 9, b.topic, "k")))
-			assert.Equal(t, tt.then, b.topic.state.String())
-			assert.Len(t, b.topic.held, tt.held)
-			assert.Len(t, b.sink.left, tt.left)
+			synctest.Test(t, func(t *testing.T) {
+				b := newGateBench()
+				tt.reach(b, t.Context())
+				require.Equal(t, tt.state, b.state().String())
+				assert.Equal(t, tt.want, b.admit(itemOf(b.tracker, 9, b.topic, "k")))
+				assert.Equal(t, tt.then, b.state().String())
+				assert.Len(t, b.topic.held, tt.held)
+				assert.Len(t, b.sink.left, tt.left)
+			})
 		})
 	}
 }
@@ -146,7 +155,7 @@ func TestFlushTakesInWhatComesMeanwhile(t *testing.T) {
 	}
 	b.probeAcked(t.Context(), b.topic)
 	require.Equal(t, []string{"m2", "m3", "m4", "m5"}, ids(b.sink.sent))
-	require.Equal(t, open, b.topic.state)
+	require.Equal(t, open, b.state())
 }
 
 func TestRefusedProbeClosesAndDefersInOrder(t *testing.T) {
@@ -169,7 +178,7 @@ func TestNextProbeAfterADeadOne(t *testing.T) {
 	require.Equal(t, "m2", b.nextProbe(b.topic).ref.MsgID)
 	require.Equal(t, "m3", b.nextProbe(b.topic).ref.MsgID)
 	require.Nil(t, b.nextProbe(b.topic))
-	require.Equal(t, fresh, b.topic.state, "nobody has learnt anything about the topic")
+	require.Equal(t, fresh, b.state(), "nobody has learnt anything about the topic")
 	b.pass(t.Context(), 1)
 	require.Equal(t, []string{"m1", "m4"}, ids(b.sink.probed))
 }
@@ -197,7 +206,7 @@ func TestSlowProbe(t *testing.T) {
 		require.Empty(t, drain)
 		require.Equal(t, settlingTime, wait)
 		b.Drain("orders", false)
-		require.Equal(t, closed, b.topic.state)
+		require.Equal(t, closed, b.state())
 	})
 	t.Run("LateAckDrains", func(t *testing.T) {
 		t.Parallel()
@@ -234,16 +243,18 @@ func slowProbe(ctx context.Context) *gateBench {
 
 func TestFirstViolationOfAKeyIsRemembered(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
-	require.Empty(t, b.passed(b.topic, []byte("k")))
-	b.refusedOpen(b.topic, []byte("k"), "m1")
-	b.refusedOpen(b.topic, []byte("k"), "m2")
-	require.Equal(t, "m1", b.passed(b.topic, []byte("k")))
-	require.Empty(t, b.passed(b.topic, []byte("other")))
-	b.closeAndDrain(true)
-	require.True(t, b.Hold(t.Context(), "orders"))
-	require.True(t, b.HandBack(t.Context(), "orders"))
-	require.Empty(t, b.passed(b.topic, []byte("k")), "the drain has put it right")
+	synctest.Test(t, func(t *testing.T) {
+		b := newGateBench()
+		require.Empty(t, b.passed(b.topic, []byte("k")))
+		b.refusedOpen(b.topic, []byte("k"), "m1")
+		b.refusedOpen(b.topic, []byte("k"), "m2")
+		require.Equal(t, "m1", b.passed(b.topic, []byte("k")))
+		require.Empty(t, b.passed(b.topic, []byte("other")))
+		b.closeAndDrain(true)
+		require.True(t, b.Hold(t.Context(), "orders"))
+		require.True(t, b.HandBack(t.Context(), "orders"))
+		require.Empty(t, b.passed(b.topic, []byte("k")), "the drain has put it right")
+	})
 }
 
 func TestSizeLimitIsKeptWhenTheBrokersGoAway(t *testing.T) {
@@ -294,10 +305,7 @@ func TestHandBackAgainstAdmit(t *testing.T) {
 					for ; settled < n; settled++ {
 						b.deferSettled(b.topic)
 					}
-					b.mu.Lock()
-					done := b.topic.state == open
-					b.mu.Unlock()
-					if done {
+					if b.state() == open {
 						return
 					}
 				}
