@@ -71,6 +71,7 @@ func made(event *replication.BinlogEvent) bool {
 		replication.MARIADB_GTID_LIST_EVENT, replication.MARIADB_BINLOG_CHECKPOINT_EVENT, replication.HEARTBEAT_EVENT,
 		replication.HEARTBEAT_LOG_EVENT_V2, replication.STOP_EVENT:
 		return true
+	default:
+		return event.Header.Timestamp == 0
 	}
-	return event.Header.Timestamp == 0
 }

@@ -74,6 +74,11 @@ func exit(code int, err error) error { return &exitError{code: code, err: err} }
 func Main(version string, args []string, streams Streams, environ []string) int {
 	ctx, stop := interruptible(streams.Err)
 	defer stop()
+	return execute(ctx, version, args, streams, environ)
+}
+
+// execute runs the command line until ctx ends.
+func execute(ctx context.Context, version string, args []string, streams Streams, environ []string) int {
 	a := &app{version: version, streams: streams, environ: environ}
 	root := a.root()
 	root.SetArgs(args)
@@ -100,8 +105,7 @@ func codeOf(err error) int {
 
 // report writes an error for a person.
 func (a *app) report(err error) {
-	var shown *shownError
-	if !errors.As(err, &shown) {
+	if _, shown := errors.AsType[*shownError](err); !shown {
 		_, _ = fmt.Fprintf(a.streams.Err, "error: %s\n", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // complete tells the shell what may stand behind the flags that all commands share.
 func (a *app) complete(root *cobra.Command) {
-	suggest(root, "output", func() []string { return render.Formats() })
+	suggest(root, "output", render.Formats)
 	suggest(root, "source", a.sourceNames)
 }
 

@@ -2,11 +2,13 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/assert"
@@ -52,8 +54,16 @@ func (b *buffer) String() string {
 // command runs the command line as a shell would.
 func command(t *testing.T, args ...string) outcome {
 	t.Helper()
+	return commandWithin(t, time.Minute, args...)
+}
+
+// commandWithin runs a command that is told to stop after a while, as by SIGTERM.
+func commandWithin(t *testing.T, limit time.Duration, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
 	var out, errs buffer
-	code := cli.Main("v1.2.3", args, cli.Streams{In: new(bytes.Buffer), Out: &out, Err: &errs}, nil)
+	code := cli.Execute(ctx, args, cli.Streams{In: new(bytes.Buffer), Out: &out, Err: &errs})
 	return outcome{code: code, out: out.String(), err: errs.String()}
 }
 

@@ -33,7 +33,7 @@ could not hand over; 5 a check found problems; 130 interrupted twice.`,
 	root.SetIn(a.streams.In)
 	root.SetOut(a.streams.Out)
 	root.SetErr(a.streams.Err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })
+	root.SetFlagErrorFunc(misused)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.flags.config, "config", "", "configuration `FILE` (default: outbox-relay.yaml, then /etc/outbox-relay/outbox-relay.yaml)")
 	flags.StringArrayVar(&a.flags.sets, "set", nil, "set a configuration key, as `key.path=value` (repeatable)")

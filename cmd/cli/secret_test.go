@@ -49,7 +49,7 @@ func TestSecretsNeverShow(t *testing.T) {
 				}
 				t.Run(strings.Join([]string{args, level, format}, " "), func(t *testing.T) {
 					t.Parallel()
-					o := command(t, append(strings.Fields(args), "--config", path, "--set", "log.level="+level, "-o", format)...)
+					o := commandWithin(t, 2*time.Second, append(strings.Fields(args), "--config", path, "--set", "log.level="+level, "-o", format)...)
 					assertSecret(t, o)
 				})
 			}

@@ -64,13 +64,13 @@ func (a *app) watch(ctx context.Context, every time.Duration, show func(context.
 		}
 		err := show(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // being interrupted is how it ends
 		}
 		if err != nil {
 			a.say("error: %s", err) // it may work the next time
 		}
 		if retry.Wait(ctx, every) != nil {
-			return nil
+			return nil //nolint:nilerr // likewise
 		}
 		if a.format == render.Table && !isTerminal(a.streams.Out) || a.format == render.YAML {
 			_, _ = fmt.Fprintln(a.streams.Out, "---")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -125,8 +126,8 @@ type Source struct {
 // Close closes the connections, after Run has returned.
 func (s *Source) Close() error {
 	var errs []error
-	for i := len(s.close) - 1; i >= 0; i-- {
-		errs = append(errs, s.close[i]())
+	for _, closeOne := range slices.Backward(s.close) {
+		errs = append(errs, closeOne())
 	}
 	return errors.Join(errs...)
 }
