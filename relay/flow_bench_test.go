@@ -130,7 +130,7 @@ func (b *flowBench) settle() {
 	b.marker.mu.Lock()
 	b.marker.writing = nil
 	b.marker.mu.Unlock()
-	b.flow.settled(batch)
+	b.settled(batch)
 }
 
 // state reads the topic's state.

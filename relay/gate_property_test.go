@@ -13,7 +13,6 @@ import (
 // it keeps is where each message is.
 type gateModel struct {
 	*gateBench
-	ctx     context.Context
 	probing *item
 	marking []*item  // deferring UPDATEs on their way
 	failed  *item    // a failed probe's UPDATE on its way
@@ -29,8 +28,8 @@ func (m *gateModel) stillPending(_ context.Context, items []*item) []*item {
 	return items
 }
 
-func newGateModel(ctx context.Context) *gateModel {
-	m := &gateModel{gateBench: newGateBench(), ctx: ctx}
+func newGateModel() *gateModel {
+	m := &gateModel{gateBench: newGateBench()}
 	m.Gate.sink = m
 	return m
 }
@@ -40,9 +39,9 @@ func (m *gateModel) message() {
 	it := itemOf(m.tracker, m.next, m.topic, "k")
 	switch m.admit(it) {
 	case admitSend:
-		m.send(m.ctx, it)
+		m.send(context.Background(), it)
 	case admitProbe:
-		m.probe(m.ctx, it)
+		m.probe(context.Background(), it)
 	case admitTaken:
 	}
 }
@@ -70,7 +69,7 @@ func (m *gateModel) outcome(which string) {
 	switch which {
 	case "acked":
 		m.kafka = append(m.kafka, it.ref.ID)
-		m.probeAcked(m.ctx, m.topic)
+		m.probeAcked(context.Background(), m.topic)
 	case "refused":
 		m.willFail(m.topic)
 		m.failed = it
@@ -106,7 +105,7 @@ func (m *gateModel) sweep(t *rapid.T) {
 	case m.topic.state == handing && len(m.table) > 0:
 		m.sendOldest()
 	case m.topic.state == handing:
-		m.HandBack(m.ctx, "orders")
+		m.HandBack(context.Background(), "orders")
 	}
 }
 
@@ -148,7 +147,7 @@ func (m *gateModel) check(t *rapid.T) {
 func TestGateKeepsOrderAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := newGateModel(t.Context())
+		m := newGateModel()
 		t.Repeat(map[string]func(*rapid.T){
 			"message": func(*rapid.T) { m.message() },
 			"mark":    func(t *rapid.T) { m.mark(rapid.IntRange(0, len(m.marking)).Draw(t, "n")) },
@@ -186,7 +185,7 @@ func (m *gateModel) heal(t *rapid.T) {
 		case m.topic.state == handing && len(m.table) > 0:
 			m.sendOldest()
 		case m.topic.state == handing:
-			m.HandBack(m.ctx, "orders")
+			m.HandBack(context.Background(), "orders")
 		}
 		m.check(t)
 	}

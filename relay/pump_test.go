@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -250,6 +249,6 @@ func TestPumpEndsWithItsContext(t *testing.T) {
 		b.start(ctx)
 		b.give(1, rowOf(1, "orders", "a"))
 		cancel()
-		require.True(t, errors.Is(<-b.started, context.Canceled))
+		require.ErrorIs(t, <-b.started, context.Canceled)
 	})
 }

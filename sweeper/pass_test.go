@@ -2,6 +2,7 @@ package sweeper_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,10 +26,8 @@ func only(id string) func(string) bool { return func(msgID string) bool { return
 
 func refuse(err error, ids ...string) func(string) error {
 	return func(msgID string) error {
-		for _, id := range ids {
-			if id == msgID {
-				return err
-			}
+		if slices.Contains(ids, msgID) {
+			return err
 		}
 		return nil
 	}

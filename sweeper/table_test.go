@@ -73,7 +73,7 @@ func (t *table) pick(q store.Query) []*stored {
 	for _, r := range t.rows {
 		due := !r.next.After(time.Now()) || q.Early && r.status == outbox.Failed
 		open := r.status == outbox.Pending || r.status == outbox.Failed
-		if open && due && (q.Only == "" || r.row.Topic == q.Only) && !slices.Contains(q.Except, r.row.Topic) && !(q.Deferred && r.next.IsZero()) {
+		if open && due && (q.Only == "" || r.row.Topic == q.Only) && !slices.Contains(q.Except, r.row.Topic) && (!q.Deferred || !r.next.IsZero()) {
 			picked = append(picked, r)
 		}
 	}
