@@ -84,7 +84,12 @@ func (g *gate) BeginProbe(topic string) (probe, isOpen bool) {
 func (g *gate) ProbeAcked(_ context.Context, topic string) { g.set(topic, "open", "acked") }
 func (g *gate) Close(topic, _ string, _ time.Duration)     { g.set(topic, "closed", "close") }
 func (g *gate) ProbeLater(topic string, _ time.Duration)   { g.set(topic, g.state(topic), "later") }
-func (g *gate) Unhold(topic string)                        { g.set(topic, "draining", "unhold") }
+func (g *gate) Unhold(topic string) {
+	if g.state(topic) == "handing" {
+		g.set(topic, "draining", "unhold")
+	}
+}
+
 func (g *gate) Drain(topic string, acked bool) {
 	note := "drain"
 	if !acked {

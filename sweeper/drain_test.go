@@ -181,13 +181,15 @@ func TestHandBackRefused(t *testing.T) {
 	require.Equal(t, outbox.Pending, b.table.status(2))
 }
 
-func TestHandBackThatCouldNotRead(t *testing.T) {
+// What was published and could not be marked is claimed, so no query shows it: nothing younger may pass.
+func TestHandBackThatCouldNotWrite(t *testing.T) {
 	t.Parallel()
 	b := drainingBench(t, 1)
 	b.broker.refuse = func(string) error { b.table.setFail(errClosed); return nil }
 	_, err := b.Pass(t.Context())
 	require.ErrorIs(t, err, errClosed)
-	require.Equal(t, []string{"hold orders", "unhold orders"}, b.gate.done())
+	require.NotContains(t, b.gate.done(), "hand back orders")
+	require.NotEqual(t, "handing", b.gate.state("orders"), "the stream must not hold for ever")
 }
 
 func TestStreamThatHadToGiveUpHolding(t *testing.T) {
