@@ -29,7 +29,8 @@ type Cast struct {
 	Topics  int
 	// Missing topics are consumed and written, but do not exist yet.
 	Missing int
-	// Silent lets the relay run without its sweeper (mode A of the scenarios): only what asks for a sweep gets one.
+	// Silent keeps the sweeper from what the stream should bring (mode A of the scenarios): it only sends what was given to
+	// it. A pending row that nobody has given to it stays as it is.
 	Silent bool
 }
 
@@ -50,7 +51,8 @@ type Scene struct {
 	Log      *oracle.Log
 	Sampler  *Sampler
 
-	t testing.TB
+	t      testing.TB
+	relays []*Relay // all that were started
 }
 
 // NewScene sets up a scene; all of it ends with the test.
@@ -114,7 +116,7 @@ func (s *Scene) settle() {
 		s.Set("source.replica.address", s.Cast.Replica.Addr)
 	}
 	if s.Cast.Silent {
-		s.Set("sweep.interval", "24h", "sweep.grace", "1h")
+		s.Set("sweep.interval", "1s", "sweep.grace", "1h")
 	} else {
 		s.Set("sweep.interval", "1s", "sweep.grace", "500ms")
 	}
@@ -183,7 +185,9 @@ func (s *Scene) Leads(r *Relay) {
 // Launch starts a relay on a console of its own and does not wait.
 func (s *Scene) Launch() *Relay {
 	s.t.Helper()
-	return Start(s.t, s.Settings.With("console.listen", FreeAddr(s.t)))
+	r := Start(s.t, s.Settings.With("console.listen", FreeAddr(s.t)))
+	s.relays = append(s.relays, r)
+	return r
 }
 
 // Move makes another server the scene's: its writers', its judge's, its sampler's.

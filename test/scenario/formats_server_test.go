@@ -80,7 +80,7 @@ func TestS11SavepointsUnderKills(t *testing.T) {
 			}
 		}
 		v := s.Exact(30*time.Second, oracle.Options{Duplicates: true})
-		assert.Zero(t, v.Swept)
+		s.ByStream(v)
 	})
 }
 
@@ -148,7 +148,7 @@ func TestS15ManyRowsInOneEvent(t *testing.T) {
 		diesInside(t, s, "load-0500", 1400)
 		s.Start()
 		v := s.Exact(30*time.Second, oracle.Options{Duplicates: true})
-		assert.Zero(t, v.Swept)
+		s.ByStream(v)
 	})
 }
 

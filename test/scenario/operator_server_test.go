@@ -99,7 +99,10 @@ func TestS109ResetWhileTheRelayRuns(t *testing.T) {
 		s.Sampler.Forget()
 		s.CaughtUp(20 * time.Second)
 		assert.Greater(t, s.Epoch(), before)
-		s.Exact(20*time.Second, oracle.Options{Duplicates: true})
+		// Who forces the position forward under a relay that lags gives up the order of what lies between, nothing else.
+		for _, f := range s.Judge(20*time.Second, oracle.Options{Duplicates: true}).Faults {
+			assert.Equal(t, oracle.Inverted, f.Kind, f.String())
+		}
 		history := harness.Command(t, s.Settings, "checkpoint", "history")
 		assert.Contains(t, history.Stdout, "a drill")
 	})

@@ -32,7 +32,7 @@ func TestS43S54KilledInsideATransaction(t *testing.T) {
 		}
 		relay = s.Start()
 		v := s.Exact(30*time.Second, oracle.Options{Duplicates: true})
-		assert.Zero(t, v.Swept)
+		s.ByStream(v)
 		s.CaughtUp(15 * time.Second)
 		assert.NotContains(t, relay.Log(), "table map")
 	})
@@ -61,7 +61,7 @@ func TestS48IdleOutboxOnABusyServer(t *testing.T) {
 		assert.Contains(t, relay.Log(), `"recovery":"resumed"`)
 		s.Post(s.DB, harness.Numbered("late", 5)...)
 		v := s.Exact(15*time.Second, oracle.Options{})
-		assert.Zero(t, v.Swept)
+		s.ByStream(v)
 	})
 }
 
@@ -138,7 +138,7 @@ func TestS57NewFileAfterALargeOne(t *testing.T) {
 		s.Post(s.DB, harness.Numbered("down", 20)...)
 		s.Start()
 		v := s.Exact(15*time.Second, oracle.Options{})
-		assert.Zero(t, v.Swept)
+		s.ByStream(v)
 	})
 }
 

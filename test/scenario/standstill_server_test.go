@@ -51,7 +51,7 @@ func TestS44AcksOutOfOrder(t *testing.T) {
 	kafka.Broker(t, 1).Resume(t)
 	s.Start()
 	v := s.Exact(30*time.Second, oracle.Options{Duplicates: true})
-	assert.Zero(t, v.Swept)
+	s.ByStream(v)
 }
 
 // place creates a topic of one partition on one broker.
@@ -105,7 +105,7 @@ func TestS46StoppedWithNothingAcked(t *testing.T) {
 		kafka.Resume(t)
 		s.Start()
 		v := s.Exact(30*time.Second, oracle.Options{Duplicates: true})
-		assert.Zero(t, v.Swept)
+		s.ByStream(v)
 	}
 }
 
