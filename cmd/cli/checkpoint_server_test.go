@@ -41,6 +41,17 @@ func TestCheckpointMoves(t *testing.T) {
 		assert.Equal(t, first, p.New.String())
 		assert.Zero(t, p.Deferred, "what is behind the position is the stream's")
 
+		var shown struct {
+			Binlog struct {
+				SecondsBehind *float64 `json:"seconds_behind"`
+				BytesBehind   uint64   `json:"bytes_behind"`
+			}
+		}
+		s.json(&shown, "checkpoint", "show")
+		require.NotNil(t, shown.Binlog.SecondsBehind)
+		assert.Less(t, *shown.Binlog.SecondsBehind, 300.0)
+		assert.Positive(t, shown.Binlog.BytesBehind)
+
 		// Forward: three rows are passed over. They become the sweeper's before the position moves.
 		p = plan{}
 		s.json(&p, "checkpoint", "reset", "--to", "now")

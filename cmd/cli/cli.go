@@ -80,7 +80,7 @@ func Main(version string, args []string, streams Streams, environ []string) int 
 // execute runs the command line until ctx ends.
 func execute(ctx context.Context, version string, args []string, streams Streams, environ []string) int {
 	a := &app{version: version, streams: streams, environ: environ}
-	root := a.root()
+	root := a.root() //nolint:contextcheck // cobra hands ctx to the commands
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {

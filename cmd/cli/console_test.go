@@ -1,7 +1,9 @@
 package cli_test
 
 import (
+	"context"
 	"errors"
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -37,7 +39,11 @@ func answering(t *testing.T, sources ...console.Source) harness.Settings {
 	listen, _ := settings["console.listen"].(string)
 	c := console.New(console.Config{Listen: listen, Token: "hunter2-token", Prefix: "/relay", Version: "v1.2.3"}, http.NotFoundHandler(), sources, zerolog.Nop())
 	require.NoError(t, c.Start(t.Context()))
-	t.Cleanup(func() { assert.NoError(t, c.Close(t.Context())) })
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second) // the test's has ended
+		defer cancel()
+		assert.NoError(t, c.Close(ctx))
+	})
 	return settings
 }
 
@@ -135,4 +141,39 @@ func TestStatusWithAnotherToken(t *testing.T) {
 	o := command(t, "status", "--config", path)
 	assert.Contains(t, o.err, "does not accept the token")
 	assertSecret(t, o)
+}
+
+// While the primary is away the relay's console answers: it lives, it is not ready, and it says why.
+func TestConsoleWhileThePrimaryIsAway(t *testing.T) {
+	t.Parallel()
+	path := nowhere(t).Write(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	code := make(chan int, 1) // size 1: the relay must be able to end
+	go func() {
+		code <- cli.Execute(ctx, []string{"run", "--config", path}, cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
+	}()
+	harness.Eventually(t, 20*time.Second, "the console lives", func() (bool, string) {
+		o := command(t, "healthcheck", "--live", "--config", path)
+		return o.code == cli.ExitOK, o.err
+	})
+	o := command(t, "healthcheck", "--config", path)
+	assert.Equal(t, cli.ExitFailed, o.code)
+	assert.Contains(t, o.err, "waiting for the primary")
+	out := ok(t, "status", "--config", path)
+	assert.Contains(t, out, "starting")
+	assert.Contains(t, out, "waiting for the primary")
+	stop()
+	assert.Equal(t, cli.ExitOK, <-code)
+}
+
+// Watching shows the state again and again, and ends well when it is interrupted.
+func TestStatusWatch(t *testing.T) {
+	t.Parallel()
+	path := answering(t, standby()).Write(t)
+	o := commandWithin(t, 2*time.Second, "status", "--watch", "--every", "100ms", "--config", path)
+	assert.Equal(t, cli.ExitOK, o.code)
+	assert.Greater(t, strings.Count(o.out, "standby"), 1)
+	assert.Greater(t, strings.Count(o.out, "---\n"), 1)
+	assert.NotContains(t, o.out, "\x1b", "this is no terminal")
 }

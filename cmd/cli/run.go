@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"example.com/outbox-relay/config"
 	"example.com/outbox-relay/console"
 	"example.com/outbox-relay/metrics"
-	"example.com/outbox-relay/relay"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -51,30 +49,25 @@ func (a *app) run(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	sources, err := openSources(ctx, c, chosen, registry, log)
-	if err != nil && ctx.Err() != nil {
-		return nil // stopped while waiting for a server
-	}
-	if err != nil {
-		return err
+	sources := make([]*wire.Starting, len(chosen))
+	for i, source := range chosen {
+		sources[i] = wire.Start(c, source, registry, log)
 	}
 	web, err := serve(ctx, c, a.version, registry, sources, log)
 	if err != nil {
-		return errors.Join(err, closeSources(sources))
+		return err
 	}
 	group, running := errgroup.WithContext(ctx)
 	for _, s := range sources {
-		group.Go(func() error {
-			if err := s.Run(running); err != nil {
-				return fmt.Errorf("source %s: %w", s.Name(), err)
-			}
-			return nil
-		})
+		group.Go(func() error { return s.Run(running) })
 	}
 	err = group.Wait()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), consoleTimeout) // the console answers until the end
 	defer cancel()
-	err = errors.Join(err, web.Close(stopping), closeSources(sources))
+	err = errors.Join(err, web.Close(stopping))
+	for _, s := range sources {
+		err = errors.Join(err, s.Close())
+	}
 	log.Info().AnErr("error", err).Msg("outbox-relay stops")
 	if errors.Is(err, canal.ErrCannotStream) {
 		return exit(ExitSource, err)
@@ -98,46 +91,26 @@ func boundGarbage(environ []string) {
 
 const consoleTimeout = 2 * time.Second
 
-func openSources(ctx context.Context, c *config.Config, chosen []config.Source, registry *metrics.Registry, log zerolog.Logger) ([]*wire.Source, error) {
-	var sources []*wire.Source
-	for _, s := range chosen {
-		source, err := wire.Open(ctx, c, s, registry, log)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("source %s: %w", s.Name, err), closeSources(sources))
-		}
-		sources = append(sources, source)
-	}
-	return sources, nil
-}
-
-func closeSources(sources []*wire.Source) error {
-	var errs []error
-	for _, s := range sources {
-		errs = append(errs, s.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // health shows a relay to the console.
-type health struct{ *relay.Relay }
+type health struct{ *wire.Starting }
 
 // Ready returns what the relay needs, in the console's words.
 func (h health) Ready() []console.Check {
 	var checks []console.Check
-	for _, c := range h.Relay.Ready() {
+	for _, c := range h.Starting.Ready() {
 		checks = append(checks, console.Check(c))
 	}
 	return checks
 }
 
 // Status returns the relay's state.
-func (h health) Status() any { return h.Relay.Status() }
+func (h health) Status() any { return h.Starting.Status() }
 
 // serve starts the console.
-func serve(ctx context.Context, c *config.Config, version string, registry *metrics.Registry, sources []*wire.Source, log zerolog.Logger) (*console.Console, error) {
+func serve(ctx context.Context, c *config.Config, version string, registry *metrics.Registry, sources []*wire.Starting, log zerolog.Logger) (*console.Console, error) {
 	shown := make([]console.Source, len(sources))
 	for i, s := range sources {
-		shown[i] = health{s.Relay}
+		shown[i] = health{s}
 	}
 	web := console.New(console.Config{
 		Listen: c.Console.Listen, Token: c.Console.Token.Reveal(), Prefix: c.Console.Prefix, Version: version,

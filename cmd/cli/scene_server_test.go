@@ -68,8 +68,8 @@ func (s *scene) exec(statement string, args ...any) {
 // insert writes a message in a transaction of its own and returns its id. The rest of the row is as columns say.
 func (s *scene) insert(msgID, topic string, columns string, args ...any) int64 {
 	s.t.Helper()
-	assignments := []string{"msg_id=?", "topic=?", "msg_content='{\"a\":1}'", "update_time=NOW()"}
-	for column, value := range map[string]string{"status": "0", "create_time": "NOW()"} {
+	assignments := []string{"msg_id=?", "topic=?", "update_time=NOW()"}
+	for column, value := range map[string]string{"status": "0", "create_time": "NOW()", "msg_content": `'{"a":1}'`} {
 		if !strings.Contains(columns, column+"=") {
 			assignments = append(assignments, column+"="+value)
 		}
