@@ -69,7 +69,8 @@ const (
 
 // topicQueue is one topic's share of the producer. Its fields are guarded by Producer.mu.
 type topicQueue struct {
-	lane    *lane       // nil: to be chosen by the next Send
+	lane    *lane       // nil: to be chosen by the first Send
+	renew   bool        // the limit may have changed: the next Send chooses the lane anew; what waits goes by the old one
 	inside  int         // with sarama
 	waiting []*envelope // behind these, in order
 	moving  bool        // the mover is handing over records: nothing may overtake them
@@ -154,6 +155,9 @@ func (p *Producer) queue(ctx context.Context, topic string) (*topicQueue, *lane,
 		p.queues[topic] = queue
 	}
 	l, closing := queue.lane, p.closing
+	if queue.renew && queue.inside == 0 && len(queue.waiting) == 0 {
+		l = nil // not while the old lane has records: those of the new one would pass them
+	}
 	p.mu.Unlock()
 	if closing {
 		return nil, nil, ErrClosed
@@ -167,7 +171,7 @@ func (p *Producer) queue(ctx context.Context, topic string) (*topicQueue, *lane,
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	queue.lane = l
+	queue.lane, queue.renew = l, false
 	return queue, l, nil
 }
 
@@ -235,7 +239,7 @@ func (p *Producer) failure(env *envelope, err error) error {
 		return explain(err)
 	}
 	// The topic's limit may have been lowered: the next Send asks anew.
-	env.topic.lane = nil
+	env.topic.renew = true
 	p.client.topics.forget(env.msg.Topic)
 	return fmt.Errorf("%w: %w", ErrBatchRefused, err)
 }

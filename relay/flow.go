@@ -28,6 +28,8 @@ type flow struct {
 	inFlight *window // unacked, in rows and bytes
 	unmarked *window // not settled, in rows
 	offsets  *offsets
+	// unanswered are the records that the producer was given.
+	unanswered unanswered
 
 	probes sync.WaitGroup
 	fail   func(error) // ends the session: an outcome is unknown
@@ -44,7 +46,7 @@ var errUnknownOutcome = errors.New("kafka: the outcome of a record is unknown")
 // publish takes a place in both windows, which may wait, and lets the gate decide.
 func (f *flow) publish(ctx context.Context, it *item) error {
 	it.size = f.size(it)
-	if limit := f.gate.limit(it.topic); limit > 0 && it.size > int64(limit) {
+	if f.exceeds(ctx, it) {
 		return f.refuse(ctx, it, it.dest, "too_large", "the topic takes smaller messages only: raise its max.message.bytes and retry the message")
 	}
 	if err := f.reserve(ctx, it); err != nil {
@@ -58,6 +60,22 @@ func (f *flow) publish(ctx context.Context, it *item) error {
 	case admitTaken:
 	}
 	return nil
+}
+
+// exceeds reports whether a message is larger than its topic takes. Before that is said the brokers are asked again: somebody
+// may have raised the limit, as the dead letter advises.
+func (f *flow) exceeds(ctx context.Context, it *item) bool {
+	limit := f.gate.limit(it.topic)
+	if limit <= 0 || it.size <= int64(limit) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if topic, err := f.prober.broker.Topic(ctx, it.dest); err == nil && topic.MaxMessageBytes > 0 {
+		limit = topic.MaxMessageBytes
+		f.gate.setLimit(it.topic, limit)
+	}
+	return it.size > int64(limit)
 }
 
 func (f *flow) reserve(ctx context.Context, it *item) error {
@@ -101,8 +119,12 @@ func (f *flow) alreadyPublished(ctx context.Context, it *item) error {
 // send hands a message to the producer. When that fails the session is ending, and the row stays unsettled.
 func (f *flow) send(ctx context.Context, it *item) {
 	it.sentAt = time.Now()
-	if err := f.producer.Send(ctx, it.rec, it); err != nil && ctx.Err() == nil {
-		f.fail(err)
+	it.waiting = f.unanswered.add(it.dest)
+	if err := f.producer.Send(ctx, it.rec, it); err != nil {
+		it.waiting.answered.Store(true)
+		if ctx.Err() == nil {
+			f.fail(err)
+		}
 	}
 }
 
@@ -123,6 +145,7 @@ func (f *flow) leave(it *item) {
 func (f *flow) result(res kafka.Result) {
 	switch token := res.Token.(type) {
 	case *item:
+		token.waiting.answered.Store(true)
 		if res.Err == nil {
 			f.acked(token, res.Partition, res.Offset)
 			return
@@ -135,7 +158,6 @@ func (f *flow) result(res kafka.Result) {
 
 func (f *flow) acked(it *item, partition int32, offset int64) {
 	it.partition, it.offset = partition, offset
-	f.offsets.acked(it.dest, partition, offset)
 	topic := f.metrics.Topic(it.dest)
 	now := time.Now()
 	f.metrics.Published.WithLabelValues(topic, it.origin).Inc()
@@ -149,7 +171,10 @@ func (f *flow) acked(it *item, partition int32, offset int64) {
 			Msg("a later message of the key was published before an earlier one")
 	}
 	f.leave(it)
+	dest := it.dest
 	f.marker.add(verdict{it: it, outcome: outcomeSent})
+	// Only now: a checkpoint between the two must not point behind a message that the marker does not know yet.
+	f.offsets.acked(dest, partition, offset)
 }
 
 // refused takes an error for a message of an open topic.

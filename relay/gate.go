@@ -21,6 +21,7 @@ import (
 // All methods may be called concurrently. No method does I/O under the lock.
 type Gate struct {
 	sink gateSink
+	wake func() // tells the sweeper that there is something to do about a topic; set before anything flows
 	log  zerolog.Logger
 
 	mu     sync.Mutex
@@ -67,6 +68,8 @@ type topic struct {
 	unrecorded bool          // rows from before the start may not be deferred yet
 	notBefore  time.Time     // no handing back before: claims of a dead process may be out until then
 	probeAt    time.Time     // closed: when the sweeper may probe again
+	holds      int           // numbers the holds: the time of one must not end a later one
+	flushes    int           // numbers the flushes: a topic may be closed and opened again during a slow one
 	maxBytes   int           // the topic's own limit on a message, 0 when not known
 	violated   map[string]string
 }
@@ -83,7 +86,7 @@ const (
 // NewGate returns a gate that knows no topic yet. What it holds is bounded by the in-flight window, in which every message
 // has its place before it is admitted.
 func NewGate(sink gateSink, log zerolog.Logger) *Gate {
-	return &Gate{sink: sink, log: log, topics: make(map[string]*topic)}
+	return &Gate{sink: sink, wake: func() {}, log: log, topics: make(map[string]*topic)}
 }
 
 // Rebuild starts the named topics as closed, because the table has rows of theirs that must go before anything newer. Of
@@ -110,6 +113,19 @@ func (g *Gate) Recorded() {
 	for _, t := range g.topics {
 		t.unrecorded = false
 	}
+}
+
+// names returns the topics that are of a kind.
+func (g *Gate) names(of func(name string) bool) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var names []string
+	for name := range g.topics {
+		if of(name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // lookup returns the topic's entry, made if needed.
@@ -181,11 +197,20 @@ func (g *Gate) giveUpHolding(t *topic) []*item {
 		t.probeAt = time.Time{}
 	} else {
 		t.state = draining
+		t.wakeHold()
 	}
 	held := t.held
 	t.held = nil
 	t.deferring += len(held)
 	return held
+}
+
+// wakeHold ends a wait in Hold. The caller holds mu.
+func (t *topic) wakeHold() {
+	if t.deferred != nil {
+		close(t.deferred)
+		t.deferred = nil
+	}
 }
 
 func (g *Gate) deferAll(items []*item) {
@@ -199,9 +224,8 @@ func (g *Gate) deferSettled(t *topic) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	t.deferring--
-	if t.deferring == 0 && t.deferred != nil {
-		close(t.deferred)
-		t.deferred = nil
+	if t.deferring == 0 {
+		t.wakeHold()
 	}
 }
 
@@ -213,6 +237,13 @@ func (g *Gate) sawReachable(t *topic, reachable bool, maxBytes int) {
 	if maxBytes > 0 {
 		t.maxBytes = maxBytes
 	}
+}
+
+// setLimit notes the topic's own limit on a message in bytes.
+func (g *Gate) setLimit(t *topic, maxBytes int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t.maxBytes = maxBytes
 }
 
 // limit returns the topic's own limit on a message in bytes, 0 when it is not known.
@@ -230,6 +261,7 @@ func (g *Gate) probeAcked(ctx context.Context, t *topic) {
 		t.late = false
 		t.state = draining
 		g.mu.Unlock()
+		g.wake()
 		return
 	}
 	t.state = flushing
@@ -264,6 +296,7 @@ func (g *Gate) close(t *topic, reason string, probeAt time.Time) bool {
 	t.late = false
 	t.acked = false
 	t.state = closed
+	t.wakeHold()
 	t.reason = reason
 	t.probeAt = probeAt
 	t.deferring += len(held)
@@ -272,6 +305,9 @@ func (g *Gate) close(t *topic, reason string, probeAt time.Time) bool {
 		g.log.Warn().Str("topic", t.name).Str("reason", reason).Msg("topic closed, its messages wait in the table")
 	}
 	g.deferAll(held)
+	if first {
+		g.wake() // it sleeps until a time that did not know of this topic
+	}
 	return first
 }
 
@@ -290,6 +326,14 @@ func (g *Gate) willFail(t *topic) {
 	t.failing++
 }
 
+// closeWith closes the topic because of a message that is not in the gate, and defers that before what is held.
+func (g *Gate) closeWith(t *topic, it *item, reason string, probeAt time.Time) {
+	g.mu.Lock()
+	t.held = slices.Insert(t.held, 0, it)
+	g.mu.Unlock()
+	g.close(t, reason, probeAt)
+}
+
 // deferItem defers one message that is not in the gate (a probe that could not be sent).
 func (g *Gate) deferItem(t *topic, it *item) {
 	g.mu.Lock()
@@ -299,10 +343,19 @@ func (g *Gate) deferItem(t *topic, it *item) {
 }
 
 // flush sends what is held until nothing is, and opens the topic: a message admitted after that is handed to the
-// producer later than all of them.
-func (g *Gate) flush(ctx context.Context, t *topic) {
+// producer later than all of them. It reports false when the topic was closed meanwhile, because one of them was refused:
+// then the rest is deferred, and the topic stays closed.
+func (g *Gate) flush(ctx context.Context, t *topic) bool {
+	g.mu.Lock()
+	t.flushes++
+	mine := t.flushes
+	g.mu.Unlock()
 	for {
 		g.mu.Lock()
+		if t.state != flushing || t.flushes != mine {
+			g.mu.Unlock()
+			return false
+		}
 		held := t.held
 		t.held = nil
 		if len(held) == 0 {
@@ -310,13 +363,23 @@ func (g *Gate) flush(ctx context.Context, t *topic) {
 			t.reason = ""
 			t.violated = nil
 			g.mu.Unlock()
-			return
+			return true
 		}
 		g.mu.Unlock()
 		for _, it := range g.sink.stillPending(ctx, held) {
-			g.sink.send(ctx, it)
+			if g.flushing(t, mine) {
+				g.sink.send(ctx, it)
+			} else {
+				g.deferItem(t, it)
+			}
 		}
 	}
+}
+
+func (g *Gate) flushing(t *topic, flush int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return t.state == flushing && t.flushes == flush
 }
 
 // refusedOpen remembers that a message of an open topic was refused, so that a later ack of the same key can

@@ -3,6 +3,8 @@ package relay
 import (
 	"context"
 	"time"
+
+	"example.com/outbox-relay/outbox"
 )
 
 // This file is the gate as the sweeper sees it (sweeper.Gate).
@@ -102,7 +104,10 @@ func (g *Gate) Hold(ctx context.Context, name string) bool {
 		return false
 	}
 	t.state = handing
-	for t.deferring > 0 {
+	t.holds++
+	mine := t.holds
+	// A stream that had to give up holding goes on deferring: then this would not end while it is busy.
+	for t.deferring > 0 && t.state == handing {
 		if t.deferred == nil {
 			t.deferred = make(chan struct{})
 		}
@@ -119,17 +124,37 @@ func (g *Gate) Hold(ctx context.Context, name string) bool {
 	still := t.state == handing
 	g.mu.Unlock()
 	if still {
-		time.AfterFunc(holdAtMost, func() { g.Unhold(name) })
+		time.AfterFunc(holdAtMost, func() { g.unhold(t, mine) })
 	}
 	return still
 }
 
+// Held returns which rows of a topic are held. Those that were written with a next_retry_time look deferred in the table.
+func (g *Gate) Held(name string) map[outbox.Ref]bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.topic(name)
+	held := make(map[outbox.Ref]bool, len(t.held))
+	for _, it := range t.held {
+		held[it.ref] = true
+	}
+	return held
+}
+
 // Unhold gives up handing back: what was held is deferred, the drain goes on.
 func (g *Gate) Unhold(name string) {
+	t := g.lookup(name)
 	g.mu.Lock()
-	t := g.topic(name)
+	hold := t.holds
+	g.mu.Unlock()
+	g.unhold(t, hold)
+}
+
+// unhold is Unhold for one hold of several.
+func (g *Gate) unhold(t *topic, hold int) {
+	g.mu.Lock()
 	var held []*item
-	if t.state == handing {
+	if t.state == handing && t.holds == hold {
 		held = g.giveUpHolding(t)
 	}
 	g.mu.Unlock()
@@ -155,7 +180,9 @@ func (g *Gate) HandBack(ctx context.Context, name string) bool {
 	}
 	t.state = flushing
 	g.mu.Unlock()
-	g.flush(ctx, t)
+	if !g.flush(ctx, t) {
+		return false
+	}
 	g.log.Info().Str("topic", name).Msg("topic open again")
 	return true
 }

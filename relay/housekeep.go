@@ -21,7 +21,7 @@ const (
 func (r *Relay) housekeep(ctx context.Context) {
 	var surveyed time.Time
 	for {
-		r.readZone(ctx)
+		_ = r.readZone(ctx) // the loops that need the database tell
 		if s := r.current(); s != nil && time.Since(surveyed) >= surveyEvery {
 			surveyed = time.Now()
 			r.survey(ctx, s)
@@ -35,16 +35,17 @@ func (r *Relay) housekeep(ctx context.Context) {
 	}
 }
 
-func (r *Relay) readZone(ctx context.Context) {
+func (r *Relay) readZone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
 	defer cancel()
 	offset, err := r.deps.Rows.Offset(ctx)
 	if err != nil {
-		return // the loops that need the database tell
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.zone, r.zoneSet = offset, true
+	return nil
 }
 
 func (r *Relay) current() *session {

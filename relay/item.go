@@ -20,6 +20,7 @@ type item struct {
 	origin    string
 	retries   int
 	sentAt    time.Time
+	waiting   *waiting // while the producer has it
 	// hasNextRetry says that the row was written with a next_retry_time, so the sweeper may see it as due before the
 	// stream has read it.
 	hasNextRetry bool

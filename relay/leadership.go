@@ -30,6 +30,9 @@ type leadership struct {
 	offsets map[string]map[int32]int64
 	savedAt time.Time
 	claimed bool // a dead process may have published rows that it had claimed
+	// unrecorded: the last session ended before it had recorded what was pending at its start, so the next one has to.
+	unrecorded bool
+	stalled    []string // the topics because of which the last session ended
 }
 
 var (
@@ -43,6 +46,9 @@ var (
 func (r *Relay) lead(ctx context.Context, held Held) error {
 	l := &leadership{relay: r, held: held, log: r.log}
 	if err := l.load(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // told to stop before anything was begun
+		}
 		return err
 	}
 	backoff := retry.NewBackoff(200*time.Millisecond, 10*time.Second, nil)
@@ -132,6 +138,9 @@ func (l *leadership) load(ctx context.Context) error {
 // session prepares and runs one session.
 func (l *leadership) session(ctx context.Context) error {
 	s, err := l.prepare(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil //nolint:nilerr // told to stop before anything was begun
+	}
 	if err != nil {
 		return err
 	}
@@ -143,10 +152,13 @@ func (l *leadership) session(ctx context.Context) error {
 		trial.Go(func() { l.untilStreamable(trying, s) })
 	}
 	err = s.run(ctx)
+	if stalled, ok := errors.AsType[*errStalled](err); ok {
+		l.stalled = s.gate.names(func(name string) bool { return l.relay.deps.Router.Topic(&outbox.Row{Topic: name}) == stalled.topic })
+	}
 	stopTrying()
 	trial.Wait()
 	if s.saver != nil {
-		l.have, l.broken = true, ""
+		l.have, l.broken, l.unrecorded = true, "", s.saver.holding()
 		l.pos, _, _ = s.saver.state()
 		l.offsets, l.savedAt = s.saver.offsets(), time.Now()
 	}
@@ -233,6 +245,8 @@ func (l *leadership) rebuild(ctx context.Context, gate *Gate, everything bool) e
 	if err != nil {
 		return fmt.Errorf("look for topics with claimed rows: %w", err)
 	}
+	names = append(names, l.stalled...) // one that is there twice does no harm
+	l.stalled = nil
 	gate.Rebuild(names, claimed, time.Now().Add(lease))
 	l.claimed = len(claimed) > 0
 	if len(names) > 0 {
@@ -242,7 +256,7 @@ func (l *leadership) rebuild(ctx context.Context, gate *Gate, everything bool) e
 }
 
 // window prepares the replay window of a stream that resumes.
-func (l *leadership) window(ctx context.Context, reader Reader, start canal.Start) (*replay, error) {
+func (l *leadership) window(ctx context.Context, reader Reader, start canal.Start, left bool) (*replay, error) {
 	w := &replay{rows: l.relay.deps.Rows, topicOf: l.relay.deps.Router.Topic, log: l.log}
 	if !start.Usable {
 		w.over = true
@@ -255,7 +269,10 @@ func (l *leadership) window(ctx context.Context, reader Reader, start canal.Star
 	w.until = end
 	if w.endsAt(position.End{File: start.Position.File, Pos: start.Position.Pos}) {
 		w.over = true
-		return w, nil
+		if !left {
+			return w, nil
+		}
+		// Nothing to replay, but the sweeper may find rows that a dead process has claimed and published.
 	}
 	w.tail = l.tail(ctx)
 	return w, nil

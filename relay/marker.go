@@ -141,7 +141,8 @@ func (m *marker) take(ctx context.Context) (batch []verdict, more bool) {
 		m.mu.Lock()
 		n := len(m.queue)
 		if n >= m.cfg.batch || m.closed {
-			return m.cut(), !m.closed || n > 0
+			more := !m.closed || n > 0 // cut unlocks
+			return m.cut(), more
 		}
 		m.mu.Unlock()
 		if n > 0 && linger == nil {

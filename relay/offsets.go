@@ -25,6 +25,9 @@ func newOffsets(loaded map[string]map[int32]int64) *offsets {
 }
 
 func (o *offsets) acked(topic string, partition int32, offset int64) {
+	if offset < 0 {
+		return // acked, and the broker did not tell where
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	partitions := o.next[topic]
@@ -37,7 +40,10 @@ func (o *offsets) acked(topic string, partition int32, offset int64) {
 
 // sweptAcked notes the ack of a message of the sweeper's present batch.
 func (o *offsets) sweptAcked(topic string, partition int32, offset int64) {
-	o.acked(topic, partition, offset)
+	if offset < 0 {
+		return
+	}
+	defer o.acked(topic, partition, offset) // after the lower bound, for a snapshot between the two
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.swept == nil {
@@ -80,7 +86,7 @@ func (o *offsets) snapshot(m *marker) map[string]map[int32]int64 {
 	}
 	o.mu.Unlock()
 	m.waiting(func(v *verdict) {
-		if v.outcome == outcomeSent && v.it.dest != "" {
+		if v.outcome == outcomeSent && v.it.dest != "" && v.it.offset >= 0 {
 			lower(low, v.it.dest, v.it.partition, v.it.offset)
 		}
 	})

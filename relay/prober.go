@@ -143,8 +143,7 @@ func (f *flow) probeLoop(ctx context.Context, it *item) {
 			return
 		case f.prober.broker.Reachable(ctx) == nil:
 			// Only this topic is in trouble: no leader, too few replicas. Nothing is spent.
-			f.gate.close(t, a.err.Error(), time.Now().Add(f.pause))
-			f.gate.deferItem(t, it)
+			f.gate.closeWith(t, it, a.err.Error(), time.Now().Add(f.pause))
 			return
 		default:
 			f.gate.sawReachable(t, false, 0)

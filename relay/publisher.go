@@ -17,7 +17,9 @@ type publisher struct {
 
 // Publish hands a record to the producer that the stream uses too, so that both share one order per partition.
 func (p *publisher) Publish(ctx context.Context, rec *router.Record, done func(error)) error {
-	return p.flow.producer.Send(ctx, rec, func(res kafka.Result) {
+	w := p.flow.unanswered.add(rec.Topic)
+	err := p.flow.producer.Send(ctx, rec, func(res kafka.Result) {
+		w.answered.Store(true)
 		if res.Err != nil && kafka.Classify(res.Err) == retry.Unreachable {
 			p.flow.unknownOutcome(res.Err)
 		}
@@ -26,6 +28,10 @@ func (p *publisher) Publish(ctx context.Context, rec *router.Record, done func(e
 		}
 		done(res.Err)
 	})
+	if err != nil {
+		w.answered.Store(true)
+	}
+	return err
 }
 
 // Gone is closed once the producer is closed.

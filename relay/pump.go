@@ -88,6 +88,9 @@ func (p *pump) transaction(ctx context.Context, txn *canal.Transaction) error {
 		}
 		p.replay.finish(txn.End)
 	}
+	if !p.replay.waiting() {
+		p.tracker.Admitted(txn.End)
+	}
 	if txn.Kick {
 		p.kick()
 	}

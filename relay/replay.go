@@ -115,7 +115,9 @@ func (r *replay) look(ctx context.Context) ([]candidate, []replayVerdict, error)
 
 func (r *replay) judge(c *candidate, row store.Found, ok bool) replayVerdict {
 	switch {
-	case ok && row.Status == outbox.Failed, ok && row.Status == outbox.Pending && row.HasNextRetry:
+	// A row that was written with a time of its own does not tell by having one that it was deferred. If it was, its topic
+	// is closed, and it is deferred again.
+	case ok && row.Status == outbox.Failed, ok && row.Status == outbox.Pending && row.HasNextRetry && c.row.NextRetry == "":
 		return replaySweepers
 	case ok && row.Status != outbox.Pending:
 		return replaySettled

@@ -122,6 +122,13 @@ func (s *saver) release() {
 	}
 }
 
+// holding reports whether the position must not be saved yet.
+func (s *saver) holding() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held
+}
+
 // outcome takes the result of one attempt.
 func (s *saver) outcome(rec checkpoint.Record, err error) error {
 	s.mu.Lock()

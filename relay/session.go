@@ -49,6 +49,7 @@ func (s *session) run(ctx context.Context) error {
 	loops.Go(func() { s.sweeper.Run(work) })
 	loops.Go(func() { s.ended("record", s.leaveToSweeper(work)) })
 	loops.Go(func() { s.forgetTail(work) })
+	loops.Go(func() { s.watchStalls(work) })
 	if s.saver != nil {
 		loops.Go(func() { s.ended("save", s.saver.run(work, s.cfg.SaveInterval)) })
 		pump.Go(func() { s.ended("stream", s.pump.run(work)) })
@@ -78,8 +79,11 @@ func (s *session) leaveToSweeper(ctx context.Context) error {
 
 // forgetTail waits until the claims of a dead process have been taken up.
 func (s *session) forgetTail(ctx context.Context) {
-	if retry.Wait(ctx, tailKept) == nil {
-		s.out.tail.forget()
+	for retry.Wait(ctx, tailKept) == nil {
+		if s.pump == nil || s.pump.replay.settled(s.tracker) {
+			s.out.tail.forget()
+			return
+		}
 	}
 }
 
@@ -109,7 +113,8 @@ const lostDrain = 2 * time.Second
 // is marked, what is marked is saved. Whatever does not get so far in time is unsettled and is read again.
 func (s *session) drain(ctx context.Context, cause error, waitLoops, finishMarks, abandonMarks func()) error {
 	limit := s.cfg.DrainTimeout
-	if errors.Is(cause, ErrLockLost) {
+	// What a stalled topic waits for does not come.
+	if _, stalled := errors.AsType[*errStalled](cause); stalled || errors.Is(cause, ErrLockLost) {
 		limit = lostDrain
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // stopping must not cut this short
@@ -171,6 +176,10 @@ func messageSize(it *item) int64 {
 // stream prepares a session that reads the binlog.
 func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error) {
 	r := l.relay
+	// Without it a row that is due at once can't be told from a delayed one, and would be left to the sweeper.
+	if err := r.readZone(ctx); err != nil {
+		return nil, fmt.Errorf("read the server's time zone: %w", err)
+	}
 	start, err := l.resolve(ctx, reader)
 	if err != nil {
 		return nil, err
@@ -180,13 +189,14 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 		return nil, err
 	}
 	// The topics are read after the start was chosen: what is committed in between is in both, and so deferred.
-	if err := l.rebuild(ctx, s.gate, !start.Usable); err != nil {
+	// From the oldest binlog on, rows may be pending that are older than that.
+	s.everything = !start.Usable || start.Recovery == canal.RecoveryNone || l.unrecorded
+	if err := l.rebuild(ctx, s.gate, s.everything); err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
-	s.everything = !start.Usable
 	s.reader = reader
 	s.tracker = NewTracker(start.Position)
-	window, err := l.window(ctx, reader, start)
+	window, err := l.window(ctx, reader, start, len(s.gate.Closed()) > 0)
 	if err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
@@ -231,6 +241,9 @@ func (l *leadership) sweepOnly(ctx context.Context) (*session, error) {
 	if err := l.rebuild(ctx, s.gate, false); err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
+	if len(s.gate.Closed()) > 0 {
+		s.out.tail = l.tail(ctx)
+	}
 	s.sweeper = l.sweeper(s, noStream{check: l.check})
 	return s, nil
 }
@@ -242,7 +255,9 @@ func (l *leadership) sweeper(s *session, stream sweeper.Stream) *sweeper.Sweeper
 		cfg.Interval = min(cfg.Interval, pollInterval)
 		cfg.Grace = 0
 	}
-	return sweeper.New(cfg, d.Sweep, s.gate, stream, d.Router, s.out, d.Metrics, l.log)
+	sw := sweeper.New(cfg, d.Sweep, s.gate, stream, d.Router, s.out, d.Metrics, l.log)
+	s.gate.wake = sw.Kick
+	return sw
 }
 
 // pollInterval is how often the table is read when there is no stream.

@@ -78,19 +78,29 @@ func (s *session) passes(ctx context.Context, limit func(sweeper.Result) bool) (
 	var marker sync.WaitGroup
 	marker.Go(func() { s.ended("mark", s.marker.run(marking)) })
 	s.recorded(0)
-	for ctx.Err() == nil && err == nil {
-		var r sweeper.Result
-		r, err = s.sweeper.Pass(ctx)
-		total.Sent, total.Failed, total.Dead = total.Sent+r.Sent, total.Failed+r.Failed, total.Dead+r.Dead
-		if !r.More || limit(total) {
-			break
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	var loop sync.WaitGroup
+	ended := make(chan struct{})
+	loop.Go(func() {
+		defer close(ended)
+		for work.Err() == nil && err == nil {
+			var r sweeper.Result
+			r, err = s.sweeper.Pass(work)
+			total.Sent, total.Failed, total.Dead = total.Sent+r.Sent, total.Failed+r.Failed, total.Dead+r.Dead
+			if !r.More || limit(total) {
+				return
+			}
 		}
-	}
+	})
+	// A pass that waits for results ends only when the producer is closed.
+	var failure error
 	select {
-	case failure := <-s.failed:
-		err = errors.Join(err, failure)
-	default:
+	case <-ended:
+	case <-ctx.Done():
+	case failure = <-s.failed:
 	}
-	drained := s.drain(ctx, context.Cause(ctx), func() {}, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
-	return total, errors.Join(err, ctx.Err(), drained)
+	stop()
+	drained := s.drain(ctx, errors.Join(context.Cause(ctx), failure), loop.Wait, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
+	return total, errors.Join(err, failure, ctx.Err(), drained)
 }

@@ -17,7 +17,9 @@ type Tracker struct {
 	open    []*Txn         // in commit order; the first is never settled
 	safe    []position.End // settled since TakeSafe was last called
 	last    position.End
-	changed chan struct{} // closed and replaced whenever last moves
+	changed chan struct{} // closed whenever last or admitted moves; nil when nobody waits
+	// admitted is the End of the last transaction whose rows were all given to the gate, settled or not.
+	admitted position.End
 }
 
 // Txn is one transaction on its way.
@@ -29,10 +31,8 @@ type Txn struct {
 
 // NewTracker returns a tracker for a stream that starts at start.
 func NewTracker(start position.Position) *Tracker {
-	return &Tracker{
-		last:    position.End{File: start.File, Pos: start.Pos},
-		changed: make(chan struct{}),
-	}
+	begin := position.End{File: start.File, Pos: start.Pos}
+	return &Tracker{last: begin, admitted: begin}
 }
 
 // Begin registers the next transaction in commit order, with its number of rows. One without rows is settled as soon
@@ -70,8 +70,23 @@ func (t *Tracker) advance() {
 	t.last = t.open[n-1].end
 	clear(t.open[:n]) // or the backing array keeps them alive
 	t.open = t.open[n:]
-	close(t.changed)
-	t.changed = make(chan struct{})
+	t.tell()
+}
+
+// tell wakes who waits for a place. The caller holds mu.
+func (t *Tracker) tell() {
+	if t.changed != nil {
+		close(t.changed)
+		t.changed = nil
+	}
+}
+
+// Admitted tells that every row up to end was given to the gate.
+func (t *Tracker) Admitted(end position.End) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.admitted = end
+	t.tell()
 }
 
 // TakeSafe returns the Ends that became safe since the last call, in order. The caller adds them up; the tracker
@@ -103,11 +118,24 @@ func (t *Tracker) Settled(file string, pos uint64) bool {
 // WaitSettled returns nil once everything up to file:pos is settled, the context's error before that, or an error when
 // the two places have no order (the server's binlog was renamed).
 func (t *Tracker) WaitSettled(ctx context.Context, file string, pos uint64) error {
+	return t.wait(ctx, file, pos, func() position.End { return t.last })
+}
+
+// WaitAdmitted is WaitSettled for what was given to the gate.
+func (t *Tracker) WaitAdmitted(ctx context.Context, file string, pos uint64) error {
+	return t.wait(ctx, file, pos, func() position.End { return t.admitted })
+}
+
+// wait waits until a place, which read returns under the lock, has come to file:pos.
+func (t *Tracker) wait(ctx context.Context, file string, pos uint64, read func() position.End) error {
 	for {
 		t.mu.Lock()
-		last, changed := t.last, t.changed
+		if t.changed == nil {
+			t.changed = make(chan struct{})
+		}
+		at, changed := read(), t.changed
 		t.mu.Unlock()
-		order, err := position.Compare(last.File, last.Pos, file, pos)
+		order, err := position.Compare(at.File, at.Pos, file, pos)
 		if err != nil {
 			return err
 		}

@@ -31,16 +31,26 @@ func (w *watermark) Passed(ctx context.Context) error {
 	if err := w.check(); err != nil {
 		return err
 	}
-	wait, cancel := context.WithTimeout(ctx, passedTimeout)
+	return w.reach(ctx, passedTimeout, w.tracker.WaitSettled)
+}
+
+// Admitted waits until the pump has given everything up to the server's present binlog end to the gate, which may hold it.
+func (w *watermark) Admitted(ctx context.Context) error {
+	return w.reach(ctx, holdAtMost, w.tracker.WaitAdmitted)
+}
+
+// reach reads the binlog's end and waits for it, but not longer than limit.
+func (w *watermark) reach(ctx context.Context, limit time.Duration, wait func(context.Context, string, uint64) error) error {
+	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := w.passed(wait)
+	err := w.end(bounded, wait)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return sweeper.ErrBehind
 	}
 	return err
 }
 
-func (w *watermark) passed(ctx context.Context) error {
+func (w *watermark) end(ctx context.Context, wait func(context.Context, string, uint64) error) error {
 	if w.upstream != nil {
 		if err := w.upstream.Applied(ctx); err != nil {
 			return err
@@ -50,7 +60,7 @@ func (w *watermark) passed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.tracker.WaitSettled(ctx, end.File, end.Pos)
+	return wait(ctx, end.File, end.Pos)
 }
 
 // noStream is the watermark where no binlog is read: the table is all there is.
@@ -58,3 +68,6 @@ type noStream struct{ check func() error }
 
 // Passed returns at once.
 func (n noStream) Passed(context.Context) error { return n.check() }
+
+// Admitted returns at once: nothing is held.
+func (noStream) Admitted(context.Context) error { return nil }

@@ -49,6 +49,7 @@ type tableRow struct {
 	row    outbox.Row
 	status outbox.Status
 	next   time.Time // zero: NULL
+	lease  time.Time // a claim's end: then next is the same
 	tries  int
 }
 
@@ -328,7 +329,8 @@ func (h *hands) ClosedTopics(_ context.Context, lease time.Duration, everything 
 	defer h.mu.Unlock()
 	names := map[string]bool{}
 	for _, r := range h.table {
-		pending := r.status == outbox.Pending && (everything || !r.next.IsZero() && !r.next.After(time.Now().Add(lease)))
+		recorded := !r.next.IsZero() && (!r.next.After(time.Now()) || r.next.Equal(r.lease))
+		pending := r.status == outbox.Pending && (everything || recorded)
 		if r.status == outbox.Failed || pending {
 			names[r.row.Topic] = true
 		}
@@ -343,7 +345,7 @@ func (h *hands) ClaimedTopics(_ context.Context, lease time.Duration) ([]string,
 	defer h.mu.Unlock()
 	names := map[string]bool{}
 	for _, r := range h.table {
-		if d := time.Until(r.next); r.status == outbox.Pending && d > 0 && d <= lease {
+		if r.status == outbox.Pending && r.next.After(time.Now()) && r.next.Equal(r.lease) {
 			names[r.row.Topic] = true
 		}
 	}
@@ -478,6 +480,7 @@ func (h *hands) claim(refs []outbox.Ref, lease time.Duration, early bool) ([]out
 			row.RetryCount = r.tries
 			rows = append(rows, row)
 			r.next = time.Now().Add(lease)
+			r.lease = r.next
 		}
 	}
 	return rows, nil

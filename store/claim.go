@@ -86,8 +86,8 @@ func (s *Store) claimIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox
 	for i := range rows {
 		taken[i] = rows[i].Ref()
 	}
-	_, err = tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s%s SET %s=NOW()+%s WHERE %s IN (%s)",
-		t.from(), t.byID(), t.col("next_retry_time"), interval(lease), t.col("id"), t.ids(taken)))
+	_, err = tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s%s SET %s=NOW()+%s,%s WHERE %s IN (%s)",
+		t.from(), t.byID(), t.col("next_retry_time"), interval(lease), t.touched(), t.col("id"), t.ids(taken)))
 	return rows, err
 }
 

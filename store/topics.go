@@ -13,21 +13,30 @@ import (
 )
 
 // ClosedTopics returns the topics that must not be streamed before the table has been drained of them: those with a
-// failed row, or with a pending row whose next_retry_time is set and not later than the lease from now (deferred, or
-// claimed by a process that died). With everything, also those with any other pending row: without a usable position what
+// failed row, with a due pending row whose next_retry_time is set (deferred), or with a pending row that a process may have
+// claimed and died. With everything, also those with any other pending row: without a usable position what
 // is new in the stream must wait behind what is old in the table. Topics are sorted.
 func (s *Store) ClosedTopics(ctx context.Context, lease time.Duration, everything bool) ([]string, error) {
 	return s.topics(ctx, func(t *Table) string { return s.topicsQuery(t, lease, everything) })
 }
 
-// ClaimedTopics returns the topics with a pending row whose next_retry_time lies in the future, but not further than the
-// lease: a process that died may have claimed it. (Or it is a delayed message that is nearly due.) Topics are sorted.
+// ClaimedTopics returns the topics with a pending row that a process may have claimed and died: its next_retry_time is the
+// lease after its update_time. Topics are sorted.
 func (s *Store) ClaimedTopics(ctx context.Context, lease time.Duration) ([]string, error) {
-	return s.topics(ctx, func(t *Table) string {
-		due := t.col("next_retry_time")
-		return fmt.Sprintf("SELECT DISTINCT %s FROM %s%s WHERE %s=%s AND %s>NOW() AND %s<=NOW()+%s",
-			t.exactTopic(), t.from(), t.byDue(), t.col("status"), s.numberText(outbox.Pending), due, due, interval(lease))
-	})
+	return s.topics(ctx, func(t *Table) string { return s.selectTopics(t, s.claimed(t, lease)) })
+}
+
+// claimed renders the condition of rows under a claim. A delayed message that nobody has claimed lies in the same range of
+// the index, but its two times are as its writer has set them.
+func (s *Store) claimed(t *Table, lease time.Duration) string {
+	due, updated := t.col("next_retry_time"), t.col("update_time")
+	seconds := int64(lease / time.Second)
+	return fmt.Sprintf("%s=%s AND %s>NOW() AND %s<=NOW()+%s AND TIMESTAMPDIFF(SECOND,%s,%s) BETWEEN %d AND %d",
+		t.col("status"), s.numberText(outbox.Pending), due, due, interval(lease), updated, due, seconds-1, seconds+1)
+}
+
+func (s *Store) selectTopics(t *Table, condition string) string {
+	return fmt.Sprintf("SELECT DISTINCT %s FROM %s%s WHERE %s", t.exactTopic(), t.from(), t.byDue(), condition)
 }
 
 // topics returns the sorted union of what a query finds in each table.
@@ -54,13 +63,11 @@ func (s *Store) topicsQuery(t *Table, lease time.Duration, everything bool) stri
 	due := t.col("next_retry_time")
 	pending := t.col("status") + "=" + s.numberText(outbox.Pending)
 	if !everything {
-		pending += " AND " + due + "<=NOW()+" + interval(lease)
+		pending += " AND " + due + "<=NOW()"
 	}
-	var parts []string
-	for _, condition := range []string{t.col("status") + "=" + s.numberText(outbox.Failed), pending} {
-		parts = append(parts, fmt.Sprintf("SELECT DISTINCT %s FROM %s%s WHERE %s", t.exactTopic(), t.from(), t.byDue(), condition))
-	}
-	return strings.Join(parts, " UNION ")
+	return strings.Join([]string{
+		s.selectTopics(t, t.col("status")+"="+s.numberText(outbox.Failed)), s.selectTopics(t, pending), s.selectTopics(t, s.claimed(t, lease)),
+	}, " UNION ")
 }
 
 // exactTopic renders the topic so that it compares by its bytes, in UTF-8.

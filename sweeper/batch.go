@@ -189,33 +189,33 @@ func (s *Sweeper) noteSent(b *batch, p *prepared) {
 	b.sent = append(b.sent, p.row.Ref())
 }
 
-// writeTimeout bounds writing the outcome of a batch. What is not written is claimed again when the lease ends, which
-// repeats messages but loses none.
-const writeTimeout = 20 * time.Second
-
-// write brings the outcomes into the table, also while stopping.
+// write brings the outcomes into the table, however often it takes: a row that was sent and is not marked would be sent again
+// when its claim ends.
 func (s *Sweeper) write(ctx context.Context, b *batch) (Result, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
-	defer cancel()
+	dead := len(b.dead)
 	var errs []error
 	if len(b.sent) > 0 {
-		_, err := s.rows.MarkSent(ctx, b.sent)
+		err := insist(ctx, func(ctx context.Context) error {
+			_, err := s.rows.MarkSent(ctx, b.sent)
+			return err
+		})
 		errs = append(errs, err)
 		if err == nil {
 			s.out.Marked()
 		}
 	}
-	dead := len(b.dead)
 	if dead > 0 {
-		errs = append(errs, s.rows.MarkDead(ctx, b.dead))
+		errs = append(errs, insist(ctx, func(ctx context.Context) error { return s.rows.MarkDead(ctx, b.dead) }))
 	}
 	if len(b.failed) > 0 {
-		spent, err := s.rows.MarkFailed(ctx, b.failed)
-		errs = append(errs, err)
-		dead += len(spent)
+		errs = append(errs, insist(ctx, func(ctx context.Context) error {
+			spent, err := s.rows.MarkFailed(ctx, b.failed)
+			dead += len(spent)
+			return err
+		}))
 	}
 	if len(b.release) > 0 {
-		errs = append(errs, s.rows.Release(ctx, b.release))
+		errs = append(errs, insist(ctx, func(ctx context.Context) error { return s.rows.Release(ctx, b.release) }))
 	}
 	r := Result{Sent: len(b.sent), Failed: len(b.failed), Dead: dead}
 	s.count("sent", len(b.sent))
@@ -223,6 +223,24 @@ func (s *Sweeper) write(ctx context.Context, b *batch) (Result, error) {
 	s.count("dead", dead)
 	s.count("released", len(b.release))
 	return r, errors.Join(errs...)
+}
+
+// writeTimeout is how long outcomes are still written after ctx has ended.
+const writeTimeout = 5 * time.Second
+
+// insist tries until do works. When ctx ends it goes on for writeTimeout, since stopping must not lose what is known.
+func insist(ctx context.Context, do func(context.Context) error) error {
+	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(writeTimeout, cancel) })
+	defer stop()
+	backoff := retry.NewBackoff(100*time.Millisecond, 5*time.Second, nil)
+	for {
+		err := do(patient)
+		if err == nil || retry.Wait(patient, backoff.Next()) != nil {
+			return err
+		}
+	}
 }
 
 func (s *Sweeper) count(result string, n int) {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/sweeper"
@@ -97,6 +98,8 @@ func (g *gate) Drain(topic string, acked bool) {
 	}
 	g.set(topic, "draining", note)
 }
+
+func (*gate) Held(string) map[outbox.Ref]bool { return nil }
 
 func (g *gate) Hold(_ context.Context, topic string) bool {
 	if g.early {
@@ -194,6 +197,8 @@ type stream struct {
 	err      error
 	onPassed func()
 }
+
+func (*stream) Admitted(context.Context) error { return nil }
 
 func (s *stream) Passed(context.Context) error {
 	s.mu.Lock()

@@ -3,6 +3,7 @@ package sweeper
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -81,17 +82,24 @@ func (s *Sweeper) appeared(ctx context.Context, row *outbox.Row) bool {
 
 func (s *Sweeper) probeWith(ctx context.Context, topic string, ref outbox.Ref) (Result, error) {
 	rows, err := s.rows.ClaimEarly(ctx, []outbox.Ref{ref}, s.cfg.Lease)
-	if err != nil || len(rows) == 0 {
-		s.gate.ProbeLater(topic, appearsWithin) // somebody else has the row for the moment
+	switch {
+	case err != nil:
+		s.gate.ProbeLater(topic, s.cfg.Lease) // the row may be claimed, which hides it: a later one would pass it
 		return Result{}, err
+	case len(rows) == 0:
+		s.gate.ProbeLater(topic, appearsWithin) // somebody else has the row for the moment
+		return Result{}, nil
 	}
 	b := s.prepare(rows)
 	acked := len(b.ready) > 0 && s.lone(ctx, topic, b)
 	r, err := s.write(ctx, b)
-	if acked && err == nil {
+	switch {
+	case err != nil:
+		s.gate.ProbeLater(topic, s.cfg.Lease)
+	case acked:
 		s.gate.Drain(topic, true)
 	}
-	r.More = err == nil && (acked || r.Dead > 0)
+	r.More = err == nil && (acked || r.Sent+r.Dead > 0)
 	return r, err
 }
 
@@ -122,14 +130,15 @@ func (s *Sweeper) backlog(ctx context.Context, topic string) ([]outbox.Ref, erro
 const handBackMost = 5000
 
 // handBack sends what was deferred while the rest was being sent, with the stream holding what comes after it, and opens
-// the topic. Passed is not asked here, because it would wait for what is held.
+// the topic. Passed is not asked here, because it would wait for what is held. Instead the stream has to have seen all that
+// the backlog shows: rows that it holds are its own, also when a next_retry_time of their own makes them look deferred.
 func (s *Sweeper) handBack(ctx context.Context, topic string) (Result, error) {
 	if !s.gate.Hold(ctx, topic) {
 		return Result{}, nil
 	}
 	var total Result
 	for total.Sent <= handBackMost {
-		refs, err := s.backlog(ctx, topic)
+		refs, err := s.rest(ctx, topic)
 		if err == nil && len(refs) == 0 {
 			total.More = !s.gate.HandBack(ctx, topic)
 			return total, nil
@@ -150,6 +159,19 @@ func (s *Sweeper) handBack(ctx context.Context, topic string) (Result, error) {
 	return total, nil
 }
 
+// rest lists what is left to send of a topic while the stream holds what is new.
+func (s *Sweeper) rest(ctx context.Context, topic string) ([]outbox.Ref, error) {
+	refs, err := s.backlog(ctx, topic)
+	if err != nil || len(refs) == 0 {
+		return nil, err
+	}
+	if err := s.stream.Admitted(ctx); err != nil {
+		return nil, err
+	}
+	held := s.gate.Held(topic)
+	return slices.DeleteFunc(refs, func(ref outbox.Ref) bool { return held[ref] }), nil
+}
+
 // sendAll claims and sends the rows, a batch after the other. It stops, and clean is false, as soon as one of them was
 // not acked or could not be claimed: those behind it have to wait.
 func (s *Sweeper) sendAll(ctx context.Context, topic string, refs []outbox.Ref) (total Result, clean bool, err error) {
@@ -159,10 +181,11 @@ func (s *Sweeper) sendAll(ctx context.Context, topic string, refs []outbox.Ref) 
 		}
 		rows, err := s.rows.ClaimEarly(ctx, chunk, s.cfg.Lease)
 		if err != nil {
+			s.hidden(topic, err)
 			return total, false, err
 		}
-		if len(rows) == 0 {
-			return total, false, nil
+		if locked, err := s.locked(ctx, topic, chunk, rows); err != nil || locked {
+			return total, false, errors.Join(err, s.giveBack(ctx, topic, rows))
 		}
 		for _, group := range byTopic(rows) {
 			b := s.prepare(group)
@@ -170,10 +193,48 @@ func (s *Sweeper) sendAll(ctx context.Context, topic string, refs []outbox.Ref) 
 			held := len(b.failed) + len(b.release)
 			r, err := s.write(ctx, b)
 			total.add(r)
+			if err != nil {
+				s.hidden(topic, err)
+			}
 			if err != nil || held > 0 {
 				return total, false, err
 			}
 		}
 	}
 	return total, true, nil
+}
+
+// hidden leaves a topic alone until the claims of rows are over whose outcome could not be written: till then a query does
+// not show them, and what is younger would pass them.
+func (s *Sweeper) hidden(topic string, err error) {
+	s.gate.Close(topic, "claimed rows are not written: "+err.Error(), s.cfg.Lease)
+}
+
+// locked reports whether one of the rows that could not be claimed still waits: somebody has locked it for the moment. Those
+// that are not listed any more were settled by somebody else.
+func (s *Sweeper) locked(ctx context.Context, topic string, wanted []outbox.Ref, claimed []outbox.Row) (bool, error) {
+	if len(claimed) == len(wanted) {
+		return false, nil
+	}
+	missing := make(map[outbox.Ref]bool, len(wanted))
+	for _, ref := range wanted {
+		missing[ref] = true
+	}
+	for i := range claimed {
+		delete(missing, claimed[i].Ref())
+	}
+	waiting, err := s.backlog(ctx, topic)
+	return err == nil && slices.ContainsFunc(waiting, func(ref outbox.Ref) bool { return missing[ref] }), err
+}
+
+// giveBack releases claimed rows that were not sent.
+func (s *Sweeper) giveBack(ctx context.Context, topic string, rows []outbox.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := s.write(ctx, &batch{release: refs(rows)})
+	if err != nil {
+		s.hidden(topic, err)
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package sweeper_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,13 +184,15 @@ func TestHandBackRefused(t *testing.T) {
 
 // What was published and could not be marked is claimed, so no query shows it: nothing younger may pass.
 func TestHandBackThatCouldNotWrite(t *testing.T) {
-	t.Parallel()
-	b := drainingBench(t, 1)
-	b.broker.refuse = func(string) error { b.table.setFail(errClosed); return nil }
-	_, err := b.Pass(t.Context())
-	require.ErrorIs(t, err, errClosed)
-	require.NotContains(t, b.gate.done(), "hand back orders")
-	require.NotEqual(t, "handing", b.gate.state("orders"), "the stream must not hold for ever")
+	synctest.Test(t, func(t *testing.T) {
+		b := drainingBench(t, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		b.broker.refuse = func(string) error { b.table.setFail(errClosed); time.AfterFunc(time.Second, cancel); return nil }
+		_, err := b.Pass(ctx)
+		require.ErrorIs(t, err, errClosed)
+		require.NotContains(t, b.gate.done(), "hand back orders")
+		require.NotEqual(t, "handing", b.gate.state("orders"), "the stream must not hold for ever")
+	})
 }
 
 func TestStreamThatHadToGiveUpHolding(t *testing.T) {

@@ -37,6 +37,8 @@ type Gate interface {
 	Drain(topic string, acked bool)
 	Hold(ctx context.Context, topic string) bool
 	Unhold(topic string)
+	// Held returns which rows of a topic the stream holds.
+	Held(topic string) map[outbox.Ref]bool
 	HandBack(ctx context.Context, topic string) bool
 }
 
@@ -45,6 +47,9 @@ type Stream interface {
 	// Passed returns nil once everything that a read of the table could see before the call is settled by the stream, as
 	// far as the stream can see it at all. ErrBehind when that takes too long.
 	Passed(ctx context.Context) error
+	// Admitted returns nil once the stream has seen everything that a read of the table could see before the call: sent it, deferred
+	// it, or holds it. It does not wait for long.
+	Admitted(ctx context.Context) error
 }
 
 // Router makes the record of a row, or a *router.Refusal.

@@ -188,7 +188,9 @@ func (s *Sweeper) sleep(ctx context.Context, d time.Duration) {
 			return
 		case <-s.kick:
 			timer.Stop()
-			s.seen = scan{} // somebody may have put a row anywhere
+			// Somebody may have put a row anywhere, or have repaired a topic.
+			s.seen = scan{}
+			clear(s.retries)
 			return
 		case <-s.moved:
 			timer.Stop()
