@@ -159,6 +159,9 @@ func (g *Gate) unhold(t *topic, hold int) {
 	}
 	g.mu.Unlock()
 	g.deferAll(held)
+	if len(held) > 0 {
+		g.wake()
+	}
 }
 
 // HandBack ends a drain whose rows are all sent: what was held goes first, then the topic is open. It reports false when

@@ -21,7 +21,7 @@ const (
 func (r *Relay) housekeep(ctx context.Context) {
 	var surveyed time.Time
 	for {
-		_ = r.readZone(ctx) // the loops that need the database tell
+		r.notePrimary(ctx, r.readZone(ctx))
 		if s := r.current(); s != nil && time.Since(surveyed) >= surveyEvery {
 			surveyed = time.Now()
 			r.survey(ctx, s)
@@ -46,6 +46,23 @@ func (r *Relay) readZone(ctx context.Context) error {
 	defer r.mu.Unlock()
 	r.zone, r.zoneSet = offset, true
 	return nil
+}
+
+// notePrimary remembers whether the primary can be asked: a relay that stands by has no other way to know.
+func (r *Relay) notePrimary(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	r.mu.Lock()
+	before := r.primaryErr
+	r.primaryErr = err
+	r.mu.Unlock()
+	switch {
+	case err != nil && before == nil:
+		r.log.Error().Err(err).Msg("the primary can't be asked, will go on trying")
+	case err == nil && before != nil:
+		r.log.Info().Msg("the primary answers again")
+	}
 }
 
 func (r *Relay) current() *session {

@@ -139,7 +139,7 @@ func (l *leadership) load(ctx context.Context) error {
 func (l *leadership) session(ctx context.Context) error {
 	s, err := l.prepare(ctx)
 	if err != nil && ctx.Err() != nil {
-		return nil //nolint:nilerr // told to stop before anything was begun
+		return nil // told to stop before anything was begun
 	}
 	if err != nil {
 		return err

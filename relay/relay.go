@@ -45,9 +45,11 @@ type Relay struct {
 	session *session
 	start   canal.Start
 	lastErr error
-	zone    time.Duration
-	zoneSet bool
-	ticked  time.Time
+	// primaryErr is why the primary could not be asked last, nil when it could.
+	primaryErr error
+	zone       time.Duration
+	zoneSet    bool
+	ticked     time.Time
 }
 
 // New returns a relay. Run starts it.
@@ -73,6 +75,8 @@ func (r *Relay) Run(ctx context.Context) error {
 		err := r.once(ctx)
 		r.note(err)
 		switch {
+		case ctx.Err() != nil && errors.Is(err, context.Canceled):
+			return nil
 		case ctx.Err() != nil:
 			return err
 		case errors.Is(err, canal.ErrCannotStream), errors.Is(err, checkpoint.ErrNewer):

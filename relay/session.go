@@ -120,6 +120,11 @@ func (s *session) drain(ctx context.Context, cause error, waitLoops, finishMarks
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // stopping must not cut this short
 	defer cancel()
 	err := s.flow.producer.Close(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		// That is no failure of the stop: what has no ack is unsettled, and is read again.
+		s.log.Warn().Err(err).Msg("stops with messages that Kafka has not acked, they are looked up after the next start")
+		err = nil
+	}
 	close(s.out.gone)
 	waitLoops()
 	s.flow.probes.Wait()
@@ -256,7 +261,7 @@ func (l *leadership) sweeper(s *session, stream sweeper.Stream) *sweeper.Sweeper
 		cfg.Grace = 0
 	}
 	sw := sweeper.New(cfg, d.Sweep, s.gate, stream, d.Router, s.out, d.Metrics, l.log)
-	s.gate.wake = sw.Kick
+	s.gate.wake = func() { sw.WakeIn(0) }
 	return sw
 }
 

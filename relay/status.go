@@ -131,12 +131,16 @@ func (g *Gate) status() []TopicStatus {
 // Ready returns what is needed for the relay to do its work, a line each.
 func (r *Relay) Ready() []Check {
 	r.mu.Lock()
-	role, s, lastErr := r.role, r.session, r.lastErr
+	role, s, lastErr, primaryErr := r.role, r.session, r.lastErr, r.primaryErr
 	r.mu.Unlock()
 	checks := []Check{{Name: "role", Detail: string(role)}}
 	switch {
 	case role == RoleStarting && s == nil:
 		checks[0].Err = errors.Join(errors.New("starting"), lastErr)
+		return checks
+	case s == nil && primaryErr != nil:
+		// Without the primary nobody leads, however well this process feels.
+		checks[0].Err = fmt.Errorf("standing by, and %w", primaryErr)
 		return checks
 	case s == nil:
 		return checks

@@ -30,7 +30,11 @@ func (s *Sweeper) candidates(ctx context.Context, closed []string) ([]outbox.Row
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.rows.Candidates(ctx, store.Query{Limit: s.cfg.Batch, Grace: s.cfg.Grace, Except: closed, DueFrom: s.seen.upTo})
+	grace := s.cfg.Grace
+	if s.kicked {
+		grace = 0 // it only spares rows that the stream has in its hands, which Passed waits for
+	}
+	rows, err := s.rows.Candidates(ctx, store.Query{Limit: s.cfg.Batch, Grace: grace, Except: closed, DueFrom: s.seen.upTo})
 	if err == nil && len(rows) == 0 && len(closed) > 0 {
 		s.seen.upTo = now
 	}

@@ -48,6 +48,7 @@ type Sweeper struct {
 	// What follows belongs to the goroutine that makes the passes.
 	retries map[string]retryAt // closed topics that were tried
 	seen    scan
+	kicked  bool // somebody knows of a row, however fresh
 
 	kick chan struct{} // size 1: one waiting kick is enough
 
@@ -105,6 +106,9 @@ func (s *Sweeper) Run(ctx context.Context) {
 			s.wakeAt(due)
 		}
 		result, err := s.Pass(ctx)
+		if err == nil {
+			s.kicked = false
+		}
 		failing = s.report(ctx, result, err, failing)
 		s.mu.Lock()
 		s.last = time.Now()
@@ -189,7 +193,7 @@ func (s *Sweeper) sleep(ctx context.Context, d time.Duration) {
 		case <-s.kick:
 			timer.Stop()
 			// Somebody may have put a row anywhere, or have repaired a topic.
-			s.seen = scan{}
+			s.seen, s.kicked = scan{}, true
 			clear(s.retries)
 			return
 		case <-s.moved:
