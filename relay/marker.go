@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -47,6 +48,10 @@ type marker struct {
 	closed  bool
 	wake    chan struct{} // size 1: a pending wake-up is enough
 	failing error
+	parked  []verdict // of tables that are gone; tried again now and then
+	gone    error     // why they are parked
+	// triedParked is when they were last tried.
+	triedParked time.Time
 }
 
 type markerConfig struct {
@@ -98,35 +103,41 @@ func (m *marker) waiting(visit func(*verdict)) {
 	for i := range m.queue {
 		visit(&m.queue[i])
 	}
+	for i := range m.parked {
+		visit(&m.parked[i])
+	}
 }
 
 // depth returns how many outcomes wait.
 func (m *marker) depth() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.queue) + len(m.writing)
+	return len(m.queue) + len(m.writing) + len(m.parked)
 }
 
 // err returns why the last write failed, nil while writing works.
 func (m *marker) err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.failing
+	return errors.Join(m.failing, m.gone)
 }
 
-// run writes until finish was called and everything is written, or until ctx ends.
+// run writes until finish was called and everything is written, or until ctx ends. What belongs to a table that is gone
+// stays unsettled.
 func (m *marker) run(ctx context.Context) error {
 	for {
 		batch, more := m.take(ctx)
 		if len(batch) > 0 {
-			if err := m.write(ctx, batch); err != nil {
+			written, err := m.write(ctx, batch)
+			if err != nil {
 				return err
 			}
 			m.mu.Lock()
 			m.writing = nil
 			m.mu.Unlock()
-			m.settled(batch)
+			m.settled(written)
 		}
+		m.retryParked(ctx, !more)
 		if !more {
 			return ctx.Err()
 		}
@@ -137,6 +148,8 @@ func (m *marker) run(ctx context.Context) error {
 // nothing will come.
 func (m *marker) take(ctx context.Context) (batch []verdict, more bool) {
 	var linger <-chan time.Time
+	again, stop := m.parkedTimer()
+	defer stop()
 	for {
 		m.mu.Lock()
 		n := len(m.queue)
@@ -154,6 +167,8 @@ func (m *marker) take(ctx context.Context) (batch []verdict, more bool) {
 		case <-ctx.Done():
 			return nil, false
 		case <-m.wake:
+		case <-again:
+			return nil, true
 		case <-linger:
 			m.mu.Lock()
 			return m.cut(), true
@@ -170,22 +185,26 @@ func (m *marker) cut() []verdict {
 	return m.writing
 }
 
-// write brings one batch into the table, however often it takes.
-func (m *marker) write(ctx context.Context, batch []verdict) error {
+// write brings one batch into the table, however often it takes, and returns what was written: all but what belongs to
+// tables that are gone, which is parked.
+func (m *marker) write(ctx context.Context, batch []verdict) (written []verdict, err error) {
 	backoff := retry.NewBackoff(100*time.Millisecond, 5*time.Second, nil)
 	for {
 		if err := m.cfg.check(); err != nil {
-			return err
+			return nil, err
 		}
 		start := time.Now()
 		err := m.writeOnce(ctx, batch)
+		if errors.Is(err, store.ErrGone) {
+			batch, err = m.park(ctx, batch)
+		}
 		m.note(err)
 		if err == nil {
 			m.cfg.observe(time.Since(start))
-			return nil
+			return batch, nil
 		}
 		if err := retry.Wait(ctx, backoff.Next()); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }

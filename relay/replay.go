@@ -2,6 +2,8 @@ package relay
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -97,11 +99,7 @@ func (r *replay) look(ctx context.Context) ([]candidate, []replayVerdict, error)
 	for i := range candidates {
 		refs[i] = candidates[i].row.Ref()
 	}
-	var found map[outbox.Ref]store.Found
-	err := persist(ctx, r.log, "look up replayed rows", func(ctx context.Context) (err error) {
-		found, err = r.rows.Lookup(ctx, refs)
-		return err
-	})
+	found, err := r.lookUp(ctx, refs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,6 +109,29 @@ func (r *replay) look(ctx context.Context) ([]candidate, []replayVerdict, error)
 		verdicts[i] = r.judge(&candidates[i], row, ok)
 	}
 	return candidates, verdicts, nil
+}
+
+// lookUp asks table by table. Of a table that is gone nothing is known but what the tail tells.
+func (r *replay) lookUp(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]store.Found, error) {
+	byTable := make(map[outbox.Table][]outbox.Ref)
+	for _, ref := range refs {
+		byTable[ref.Table] = append(byTable[ref.Table], ref)
+	}
+	all := make(map[outbox.Ref]store.Found, len(refs))
+	for _, some := range byTable {
+		err := persist(ctx, r.log, "look up replayed rows", func(ctx context.Context) error {
+			found, err := r.rows.Lookup(ctx, some)
+			if errors.Is(err, store.ErrGone) {
+				return nil
+			}
+			maps.Copy(all, found)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 func (r *replay) judge(c *candidate, row store.Found, ok bool) replayVerdict {

@@ -237,7 +237,8 @@ func insist(ctx context.Context, do func(context.Context) error) error {
 	backoff := retry.NewBackoff(100*time.Millisecond, 5*time.Second, nil)
 	for {
 		err := do(patient)
-		if err == nil || retry.Wait(patient, backoff.Next()) != nil {
+		// A table that is gone may never come back.
+		if err == nil || errors.Is(err, store.ErrGone) || retry.Wait(patient, backoff.Next()) != nil {
 			return err
 		}
 	}

@@ -1,0 +1,96 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
+)
+
+// parkedEvery is how often it is tried again to mark rows of a table that was gone.
+const parkedEvery = 2 * time.Second
+
+// park writes a batch table by table, and parks what belongs to tables that are gone (dropped, or renamed away): one of them
+// must not keep the rows of all others from being marked. It returns the rest; with an error, some of that is not written.
+func (m *marker) park(ctx context.Context, batch []verdict) ([]verdict, error) {
+	var rest, gone []verdict
+	var errs []error
+	for _, group := range perTable(batch) {
+		err := m.writeOnce(ctx, group)
+		if errors.Is(err, store.ErrGone) {
+			gone = append(gone, group...)
+			m.noteGone(err)
+			continue
+		}
+		rest = append(rest, group...)
+		errs = append(errs, err)
+	}
+	m.mu.Lock()
+	m.parked = append(m.parked, gone...)
+	m.writing = rest
+	m.mu.Unlock()
+	return rest, errors.Join(errs...)
+}
+
+// perTable groups outcomes by table, each group in its order.
+func perTable(batch []verdict) map[outbox.Table][]verdict {
+	groups := make(map[outbox.Table][]verdict)
+	for _, v := range batch {
+		groups[v.it.ref.Table] = append(groups[v.it.ref.Table], v)
+	}
+	return groups
+}
+
+// noteGone logs the first of several failures.
+func (m *marker) noteGone(err error) {
+	m.mu.Lock()
+	first := m.gone == nil
+	m.gone = err
+	m.mu.Unlock()
+	if first {
+		m.log.Error().Err(err).Msg("rows of a missing table can't be marked and hold the checkpoint: bring the table back, or reset the checkpoint")
+	}
+}
+
+// parkedTimer fires when parked rows are to be tried again, never when there are none.
+func (m *marker) parkedTimer() (<-chan time.Time, func()) {
+	m.mu.Lock()
+	n := len(m.parked)
+	m.mu.Unlock()
+	if n == 0 {
+		return nil, func() {}
+	}
+	timer := time.NewTimer(parkedEvery)
+	return timer.C, func() { timer.Stop() }
+}
+
+// retryParked tries the parked rows again, at most every parkedEvery unless it is the last time.
+func (m *marker) retryParked(ctx context.Context, last bool) {
+	m.mu.Lock()
+	due := len(m.parked) > 0 && (last || time.Since(m.triedParked) >= parkedEvery)
+	parked := m.parked
+	m.mu.Unlock()
+	if !due || m.cfg.check() != nil {
+		return
+	}
+	var left, written []verdict
+	for _, group := range perTable(parked) {
+		if m.writeOnce(ctx, group) != nil {
+			left = append(left, group...)
+		} else {
+			written = append(written, group...)
+		}
+	}
+	m.mu.Lock()
+	m.parked, m.triedParked = left, time.Now()
+	if len(left) == 0 {
+		m.gone = nil
+	}
+	m.mu.Unlock()
+	if len(written) > 0 {
+		m.log.Info().Int("count", len(written)).Msg("rows of a table that was missing are marked")
+		m.settled(written)
+	}
+}
