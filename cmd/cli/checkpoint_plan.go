@@ -233,15 +233,20 @@ func cannotGoOn(reason, detail string) error {
 // lockWait is how long a command waits for a lock that nobody should hold.
 const lockWait = 3 * time.Second
 
-// apply makes the change. The leader's lock is held meanwhile, so that no relay starts half-way; --force does without.
+// deposeWait is how long a command waits for a relay to notice that it is fenced off: it saves every 10 s at the least.
+const deposeWait = 20 * time.Second
+
+// apply makes the change. The leader's lock is held meanwhile, so that no relay starts half-way.
 func (c *change) apply(ctx context.Context, who checkpoint.Who) (err error) {
-	if !c.flags.force {
-		release, err := c.lock(ctx)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, release()) }()
+	take := c.lock
+	if c.flags.force {
+		take = c.depose
 	}
+	release, err := take(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	if c.skips() {
 		if c.view.Deferred, err = handOver(ctx, c.rows); err != nil {
 			return fmt.Errorf("hand the pending rows to the sweeper: %w; nothing else was changed", err)
@@ -269,11 +274,39 @@ func (c *change) lock(ctx context.Context) (release func() error, err error) {
 	case v.Led:
 		return nil, fmt.Errorf("a relay leads source %s (%s); %s", c.source.Name, v.Holder, advice)
 	}
-	waiting, giveUp := context.WithTimeout(ctx, lockWait)
+	release, err = c.acquire(ctx, lockWait)
+	if err != nil {
+		return nil, fmt.Errorf("take the lock of source %s: %w; most likely a relay has just started: %s", c.source.Name, err, advice)
+	}
+	return release, nil
+}
+
+// depose fences the leader off first and waits until it has let go. A relay that goes on reading while its pending rows
+// are handed to the sweeper would send newer rows of their keys before them. One that does not let go is not waited for
+// longer: it can't save any more.
+func (c *change) depose(ctx context.Context) (release func() error, err error) {
+	if c.view.Leader.Led {
+		if _, err := c.checkpoints.NextEpoch(ctx, c.source.Name); err != nil {
+			return nil, fmt.Errorf("fence off the relay that leads source %s: %w", c.source.Name, err)
+		}
+	}
+	release, err = c.acquire(ctx, deposeWait)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		c.log.Warn().Err(err).Msg("the relay that leads does not let go, going on without the lock")
+		return func() error { return nil }, nil
+	}
+	return release, nil
+}
+
+func (c *change) acquire(ctx context.Context, patience time.Duration) (release func() error, err error) {
+	waiting, giveUp := context.WithTimeout(ctx, patience)
 	defer giveUp()
 	held, err := wire.Lock(c.config, c.source.Name, c.rows, c.checkpoints).Acquire(waiting)
 	if err != nil {
-		return nil, fmt.Errorf("take the lock of source %s: %w; most likely a relay has just started: %s", c.source.Name, err, advice)
+		return nil, err
 	}
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockWait) // released although the command is interrupted
