@@ -1,10 +1,8 @@
 package relay_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
-	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -12,108 +10,10 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"example.com/outbox-relay/metrics"
-	"example.com/outbox-relay/outbox"
-	"example.com/outbox-relay/relay"
-	"example.com/outbox-relay/retry"
-	"example.com/outbox-relay/router"
-	"example.com/outbox-relay/sweeper"
 )
-
-// process is one relay attached to a world.
-type process struct {
-	relay  *relay.Relay
-	cancel context.CancelFunc
-	done   chan error
-}
-
-func start(t require.TestingT, w *world, generation int) *process {
-	h := &hands{world: w, generation: generation}
-	route, err := router.New(router.Config{Source: "test"})
-	require.NoError(t, err)
-	log := zerolog.Nop()
-	if os.Getenv("RELAY_TEST_LOG") != "" {
-		log = zerolog.New(os.Stderr)
-	}
-	policy := retry.Policy{Backoff: []time.Duration{time.Second, 3 * time.Second}, Jitter: 0.2, MaxRetries: 100}
-	r := relay.New(relay.Config{
-		Source: "test", By: "test", Mode: relay.Auto, Start: "now", SaveInterval: time.Second,
-		InFlight: 40, InFlightBytes: 1 << 20, Unmarked: 100, MarkBatch: 10, MarkDelay: 20 * time.Millisecond,
-		Retry: policy, DrainTimeout: 10 * time.Second,
-		Sweep: sweeper.Config{Interval: 30 * time.Second, Batch: 7, Grace: 0, Lease: relay.ClaimLease, Retry: policy},
-	}, relay.Deps{
-		OpenReader: func(context.Context) (relay.Reader, error) { return &reader{hands: h}, nil },
-		Rows:       h, Sweep: h, Broker: broker{h}, Checkpoints: h, Lock: lock{}, Router: route,
-		Metrics: metrics.New("test").Source("test"),
-	}, log)
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{relay: r, cancel: cancel, done: make(chan error, 1)}
-	go func() { p.done <- r.Run(ctx) }()
-	return p
-}
-
-// stop stops a relay cleanly.
-func (p *process) stop() error {
-	p.cancel()
-	return <-p.done
-}
-
-// settle waits until no row is pending or failed.
-func (w *world) settle(t require.TestingT, limit time.Duration) {
-	deadline := time.Now().Add(limit)
-	for {
-		open := w.open()
-		if len(open) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			require.FailNow(t, "not settled", "%d rows, such as %+v", len(open), open[0])
-		}
-		pause(context.Background(), 100*time.Millisecond)
-	}
-}
-
-func (w *world) open() []tableRow {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var open []tableRow
-	for _, r := range w.table {
-		if r.status == outbox.Pending || r.status == outbox.Failed {
-			open = append(open, *r)
-		}
-	}
-	return open
-}
-
-// verdict checks no loss and order of first occurrences, and returns the number of duplicates.
-func (w *world) verdict(t require.TestingT) (duplicates int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	seen := map[string]bool{}
-	last := map[string]string{}
-	for _, rec := range w.records {
-		if seen[rec.msgID] {
-			duplicates++
-			continue
-		}
-		seen[rec.msgID] = true
-		key := rec.topic + "/" + rec.key
-		if last[key] > rec.msgID {
-			require.FailNow(t, "inversion", "%s came after %s", rec.msgID, last[key])
-		}
-		last[key] = rec.msgID
-	}
-	for _, r := range w.table {
-		assert.True(t, seen[r.row.MsgID], "lost: %s", r.row.MsgID)
-		assert.Equal(t, outbox.Sent, r.status, "status of %s", r.row.MsgID)
-	}
-	return duplicates
-}
 
 func TestRelayDeliversInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -202,12 +102,12 @@ func TestRelayUnderFaults(t *testing.T) {
 	checkTimes(t, *faultRuns, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		steps := rapid.SliceOfN(rapid.IntRange(0, 11), 5, 60).Draw(rt, "steps")
-		synctest.Test(t, func(t *testing.T) { underFaults(t, seed, steps) })
+		synctest.Test(t, func(t *testing.T) { underFaults(t, newWorld(seed), steps) })
 	})
 }
 
-func underFaults(t *testing.T, seed uint64, steps []int) {
-	w := newWorld(seed)
+// underFaults is a story of one fault after the other.
+func underFaults(t *testing.T, w *world, steps []int) {
 	generation := 0
 	p := start(t, w, generation)
 	var crashed sync.WaitGroup
