@@ -182,7 +182,38 @@ func (l *leadership) prepare(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, errors.Join(err, reader.Close())
 	}
+	r.countReconnect()
 	return s, nil
+}
+
+// countReconnect counts a binlog connection that replaces one of an earlier session, by what ended that.
+func (r *Relay) countReconnect() {
+	r.mu.Lock()
+	again, reason := r.streamed, restartReason(r.lastErr)
+	r.streamed = true
+	r.mu.Unlock()
+	if again {
+		r.deps.Metrics.Reconnects.WithLabelValues(reason).Inc()
+	}
+}
+
+// restartReason names what ended a session, for a metric.
+func restartReason(err error) string {
+	var lost *canal.PositionLost
+	switch {
+	case errors.Is(err, ErrLockLost):
+		return "lock_lost"
+	case errors.Is(err, checkpoint.ErrFenced):
+		return "fenced"
+	case errors.Is(err, errUnknownOutcome):
+		return "unknown_outcome"
+	case errors.As(err, &lost):
+		return "position_lost"
+	}
+	if _, stalled := errors.AsType[*errStalled](err); stalled {
+		return "stalled"
+	}
+	return "session"
 }
 
 // tryStreamEvery is how often a relay that only sweeps looks whether it can stream.

@@ -43,8 +43,10 @@ type Relay struct {
 	mu      sync.Mutex
 	role    Role
 	session *session
-	start   canal.Start
-	lastErr error
+	// streamed tells that a session has read the binlog before.
+	streamed bool
+	start    canal.Start
+	lastErr  error
 	// primaryErr is why the primary could not be asked last, nil when it could.
 	primaryErr error
 	zone       time.Duration

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/store"
 )
 
 // Role is what the process does for the source.
@@ -145,7 +146,9 @@ func (r *Relay) Ready() []Check {
 	case s == nil:
 		return checks
 	}
-	checks = append(checks, Check{Name: "mark", Err: s.marker.err(), Degraded: true})
+	// A database that can't be written to is waited for. A table that is gone needs somebody.
+	marking := s.marker.err()
+	checks = append(checks, Check{Name: "mark", Err: marking, Degraded: !errors.Is(marking, store.ErrGone)})
 	if s.saver == nil {
 		return checks
 	}

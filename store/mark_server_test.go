@@ -306,9 +306,10 @@ func TestMarkSentWaitsForARowThatIsNotReadableYet(t *testing.T) {
 			_, err := d.MarkSent(t.Context(), []outbox.Ref{ref})
 			marked <- err
 		}()
-		until(t, "the mark waits for the lock", func() bool {
+		// The server gives the same answer again when it is asked within 0.1 s.
+		require.Eventually(t, func() bool {
 			return d.count(t, "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state='LOCK WAIT' AND trx_query LIKE '%"+d.table.Database+"%'") > 0
-		})
+		}, 20*time.Second, 250*time.Millisecond, "the mark waits for the lock")
 		require.NoError(t, tx.Commit())
 		require.NoError(t, <-marked)
 		assert.Equal(t, 1, d.state(t, ref).Status)

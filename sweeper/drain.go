@@ -65,7 +65,7 @@ func (s *Sweeper) oldest(ctx context.Context, topic string) (row *outbox.Row, du
 	return nil, false, nil
 }
 
-// lookAgain is how soon the table is asked again about a row that is not due.
+// lookAgain is how soon the table is asked again about a row whose time can't be read.
 const lookAgain = 5 * time.Second
 
 // appeared reports whether the topic that the row goes to did not exist when it was last tried, and does now. If not, the
@@ -75,9 +75,25 @@ func (s *Sweeper) appeared(ctx context.Context, row *outbox.Row) bool {
 	if err != nil || s.out.Appeared(ctx, rec.Topic) {
 		return true
 	}
-	s.retries[row.Topic] = retryAt{at: time.Now().Add(lookAgain), topic: rec.Topic}
-	s.gate.ProbeLater(row.Topic, appearsWithin)
+	wait := s.dueIn(ctx, row)
+	s.retries[row.Topic] = retryAt{at: time.Now().Add(wait), topic: rec.Topic}
+	s.gate.ProbeLater(row.Topic, min(wait, appearsWithin))
 	return false
+}
+
+// dueIn returns how long until a row is due, by the database's clock; lookAgain when that can't be told.
+func (s *Sweeper) dueIn(ctx context.Context, row *outbox.Row) time.Duration {
+	const civil = "2006-01-02 15:04:05"
+	now, err := s.rows.Now(ctx)
+	if err != nil {
+		return lookAgain
+	}
+	at, err := time.Parse(civil, now)
+	due, dueErr := time.Parse(civil, row.NextRetry)
+	if err != nil || dueErr != nil {
+		return lookAgain
+	}
+	return max(due.Sub(at), appearsWithin/10)
 }
 
 func (s *Sweeper) probeWith(ctx context.Context, topic string, ref outbox.Ref) (Result, error) {

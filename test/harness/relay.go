@@ -71,6 +71,14 @@ func environment() []string {
 // cleanup ends the process if it still runs and looks for what no relay may ever print.
 func (r *Relay) cleanup() {
 	_ = r.cmd.Process.Signal(syscall.SIGCONT)
+	if r.t.Failed() {
+		// Where its goroutines stand is often what is missing from a log.
+		_ = r.cmd.Process.Signal(syscall.SIGQUIT)
+		select {
+		case <-r.exited:
+		case <-time.After(5 * time.Second):
+		}
+	}
 	_ = r.cmd.Process.Kill()
 	<-r.exited
 	log := r.Log()
@@ -81,7 +89,7 @@ func (r *Relay) cleanup() {
 	}
 	// OUTBOX_RELAY_TEST_LOG=1 shows the log of a test that passes, too.
 	if r.t.Failed() || os.Getenv("OUTBOX_RELAY_TEST_LOG") != "" {
-		r.t.Logf("log of relay %d (%s):\n%s", r.PID(), r.Console, tail(log, 12<<10))
+		r.t.Logf("log of relay %d (%s):\n%s", r.PID(), r.Console, tail(log, 60<<10))
 	}
 }
 

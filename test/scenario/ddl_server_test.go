@@ -131,6 +131,7 @@ func TestS26TableRenamedAway(t *testing.T) {
 				other[i].Table, other[i].Topic, other[i].Key = s.Tables[1], s.Topics[1], "o"
 			}
 			s.Post(s.DB, other...)
+			s.Seen(len(other), 20*time.Second)
 			unready(t, relay, 45*time.Second)
 			assert.Less(t, s.Saved().Pos, end.Pos, "the checkpoint is held")
 			assert.Equal(t, 5, s.Number("SELECT COUNT(*) FROM "+hold+" WHERE status = 0 AND retry_count = 0 AND next_retry_time IS NULL"))

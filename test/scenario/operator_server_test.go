@@ -12,6 +12,7 @@ import (
 
 	"example.com/outbox-relay/test/harness"
 	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/test/rig"
 	"example.com/outbox-relay/test/workload"
 )
 
@@ -137,7 +138,7 @@ func TestS110ResetForward(t *testing.T) {
 // counts at each start.
 func TestS112ConfiguredStartIsForTheFirstOnly(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
-		s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: true})
+		s := harness.NewScene(t, harness.Cast{SQL: start(t, rig.Own()), Silent: true})
 		s.Set("checkpoint.start", "earliest")
 		for round := range 3 {
 			relay := s.Start()
