@@ -139,11 +139,15 @@ func (j *rowsJob) updates(mp *mapping) error {
 // revives reports whether an update makes a row pending that was not, or gives a pending row another id: an upsert or a
 // REPLACE that hits an existing row is logged so.
 func (j *rowsJob) revives(before, after lean.Image) bool {
-	status := &after[fieldStatus]
-	if status.State != lean.Present || j.st.maker.status(status) != outbox.Pending {
+	status, was := &after[fieldStatus], &before[fieldStatus]
+	switch j.st.maker.status(status) {
+	case outbox.Pending:
+	case outbox.Failed: // an operator's retry: failed, with no refusal. The relay's own marks count one.
+		return unspent(&after[fieldRetryCount]) &&
+			(j.st.maker.status(was) != outbox.Failed || !unspent(&before[fieldRetryCount]))
+	default:
 		return false
 	}
-	was := &before[fieldStatus]
 	if was.State != lean.Present || j.st.maker.status(was) != outbox.Pending {
 		return true
 	}

@@ -28,6 +28,7 @@ type flow struct {
 	inFlight *window // unacked, in rows and bytes
 	unmarked *window // not settled, in rows
 	offsets  *offsets
+	outage   outage
 	// unanswered are the records that the producer was given.
 	unanswered unanswered
 
@@ -157,6 +158,7 @@ func (f *flow) result(res kafka.Result) {
 }
 
 func (f *flow) acked(it *item, partition int32, offset int64) {
+	f.outage.back(f.log)
 	it.partition, it.offset = partition, offset
 	topic := f.metrics.Topic(it.dest)
 	now := time.Now()

@@ -104,7 +104,8 @@ func (l *leadership) load(ctx context.Context) error {
 	r := l.relay
 	r.setRole(RoleStarting)
 	var rec checkpoint.Record
-	err := persist(ctx, l.log, "read the checkpoint", func(ctx context.Context) error {
+	err := persist(ctx, l.log, "read the checkpoint", func(ctx context.Context) (err error) {
+		defer func() { r.note(err) }()
 		epoch, err := r.deps.Checkpoints.NextEpoch(ctx, r.cfg.Source)
 		if errors.Is(err, checkpoint.ErrNewer) {
 			return fatal(err)

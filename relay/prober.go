@@ -147,6 +147,7 @@ func (f *flow) probeLoop(ctx context.Context, it *item) {
 			return
 		default:
 			f.gate.sawReachable(t, false, 0)
+			f.outage.away(a.err, f.log)
 			if retry.Wait(ctx, backoff.Next()) != nil {
 				return
 			}

@@ -85,10 +85,16 @@ func (s *session) watchStalls(ctx context.Context) {
 	stalled := time.Duration(0)
 	for retry.Wait(ctx, time.Second) == nil {
 		oldest := s.flow.unanswered.oldest()
-		if oldest == nil || oldest != of || s.flow.prober.broker.Reachable(ctx) != nil {
+		if oldest == nil || oldest != of {
 			of, stalled = oldest, 0
 			continue
 		}
+		if err := s.flow.prober.broker.Reachable(ctx); err != nil {
+			stalled = 0
+			s.flow.outage.away(err, s.log)
+			continue
+		}
+		s.flow.outage.back(s.log)
 		stalled += time.Second
 		rows, bytes := s.flow.inFlight.used()
 		soon := rows > s.flow.inFlight.maxRows/2 || bytes > s.flow.inFlight.maxBytes/2

@@ -93,6 +93,9 @@ func (r *Relay) Status() Status {
 	if err := s.marker.err(); err != nil {
 		st.Errors = append(st.Errors, "mark: "+err.Error())
 	}
+	if err := s.flow.outage.err(); err != nil {
+		st.Errors = append(st.Errors, "kafka: "+err.Error())
+	}
 	s.streamStatus(&st)
 	return st
 }
@@ -148,7 +151,8 @@ func (r *Relay) Ready() []Check {
 	}
 	// A database that can't be written to is waited for. A table that is gone needs somebody.
 	marking := s.marker.err()
-	checks = append(checks, Check{Name: "mark", Err: marking, Degraded: !errors.Is(marking, store.ErrGone)})
+	checks = append(checks, Check{Name: "mark", Err: marking, Degraded: !errors.Is(marking, store.ErrGone)},
+		Check{Name: "kafka", Err: s.flow.outage.err(), Degraded: true})
 	if s.saver == nil {
 		return checks
 	}

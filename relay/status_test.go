@@ -133,7 +133,7 @@ func TestReadyTellsProgress(t *testing.T) {
 						require.Equal(t, tt.degraded, c.Degraded)
 					}
 				}
-				require.Equal(t, []string{"role", "mark", "binlog", "checkpoint"}, names)
+				require.Equal(t, []string{"role", "mark", "kafka", "binlog", "checkpoint"}, names)
 			})
 		})
 	}
@@ -167,5 +167,5 @@ func TestStatusOfASweeperAlone(t *testing.T) {
 	s.saver = nil
 	r.begin(s)
 	require.Equal(t, RoleSweep, r.Status().Role)
-	require.Len(t, r.Ready(), 2)
+	require.Len(t, r.Ready(), 3)
 }

@@ -142,6 +142,9 @@ func describe(op string, err error) error {
 	return &Error{Op: op, kind: ErrServer, text: fmt.Sprintf("unexpected answer (%T)", err)}
 }
 
+// errNoSuchGrantee is what MySQL 8 answers to a GRANT to a user that does not exist.
+const errNoSuchGrantee = 1410
+
 func describeServer(op string, server *mysql.MySQLError) error {
 	kind, known := kinds[server.Number]
 	if !known {
@@ -150,6 +153,9 @@ func describeServer(op string, server *mysql.MySQLError) error {
 	text := fmt.Sprintf("error %d (%s): %v", server.Number, string(server.SQLState[:]), kind)
 	if saysNoData[server.Number] {
 		text = fmt.Sprintf("error %d (%s): %s", server.Number, string(server.SQLState[:]), server.Message)
+	}
+	if server.Number == errNoSuchGrantee {
+		text += ": the user that is to get it does not exist; run the CREATE USER that `init --print-sql` prints"
 	}
 	return &Error{Op: op, Number: server.Number, kind: kind, text: text}
 }

@@ -31,7 +31,7 @@ func Init(ctx context.Context, cfg Config, printOnly bool) ([]string, error) {
 		statements, err = plan(ctx, conn, cfg, printOnly)
 		return err
 	})
-	if printOnly && errors.Is(err, ErrUnreachable) {
+	if own, ok := errors.AsType[*Error](err); printOnly && (errors.Is(err, ErrUnreachable) || ok && slices.Contains([]uint16{1044, 1045, 1698}, own.Number)) { // also before the user exists
 		// Without the server nothing is known, so everything is printed, in words that every version takes.
 		statements, err = planBlind(cfg)
 		return statements, errors.Join(err, p.close())

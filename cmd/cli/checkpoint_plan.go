@@ -192,6 +192,10 @@ func (c *change) measure(ctx context.Context, from, until position.Position) err
 	if err != nil {
 		return err
 	}
+	if whole.BytesBehind <= rest.BytesBehind { // nothing lies between: no event would come to end the reading
+		c.view.Range = &rangeView{From: viewOf(from), Until: viewOf(until)}
+		return nil
+	}
 	patience, stop := context.WithTimeout(ctx, c.flags.patience)
 	defer stop()
 	if err := c.reader.Stream(patience, from); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -110,6 +111,9 @@ func (a *app) report(err error) {
 	}
 }
 
+// sameSignal is how close two signals are one: timeout(1) and shells send it to the process and to its group.
+const sameSignal = 500 * time.Millisecond
+
 // interruptible returns a context that ends with the first SIGTERM or SIGINT. A second one ends the process at once.
 func interruptible(stderr io.Writer) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -117,10 +121,13 @@ func interruptible(stderr io.Writer) (context.Context, context.CancelFunc) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	done := make(chan struct{})
 	go func() {
-		for count := 0; ; count++ {
+		var first time.Time
+		for {
 			select {
 			case <-signals:
-				if count > 0 {
+				if first.IsZero() {
+					first = time.Now()
+				} else if time.Since(first) >= sameSignal {
 					_, _ = io.WriteString(stderr, "interrupted twice, stopping at once\n")
 					os.Exit(ExitInterrupted)
 				}
