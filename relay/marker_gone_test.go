@@ -50,7 +50,7 @@ func TestMissingTableHoldsItsOwnRowsOnly(t *testing.T) {
 		require.ErrorIs(t, b.err(), store.ErrGone)
 
 		rows.gone.Store(false)
-		advance(t, parkedEvery + time.Second)
+		advance(t, parkedEvery+time.Second)
 		require.Len(t, b.names(), 10)
 		require.NoError(t, b.err())
 		b.finish()
