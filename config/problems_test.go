@@ -70,6 +70,7 @@ func TestProblems(t *testing.T) {
 		{"RedisScheme", "redis: {url: http://x}\n", "1:14: redis.url: begins with an unknown scheme"},
 		{"RedisNothing", "redis: {url: redis://}\n", "1:14: redis.url: names no server"},
 		{"RedisNoPort", "redis: {url: [a:1, b]}\n", "1:20: redis.url[1]: must be redis://host:port/0"},
+		{"ArchiveNotYet", "archive: {enabled: true}\n", `1:20: archive.enabled: archiving is not available yet`},
 		{"ArchiveIntoItself", "archive: {table: '{table}'}\n", `1:18: archive.table: "{table}" must be another table`},
 		{"BadListen", "console: {listen: '9180'}\n", `1:19: console.listen: "9180" must be host:port`},
 		{"BadPrefix", "console: {prefix: relay/}\n", `1:19: console.prefix: "relay/" must begin with a slash`},
