@@ -83,6 +83,9 @@ func examinations(c *config.Config, chosen []config.Source, log zerolog.Logger) 
 		}, examination{
 			source: s.Name, part: "kafka", repair: "look at kafka: brokers, tls, sasl",
 			ask: func(ctx context.Context) (diagnose.Report, error) { return inspectKafka(ctx, c, s, log) },
+		}, examination{
+			source: s.Name, part: "checkpoint", repair: "look at redis.url",
+			ask: func(ctx context.Context) (diagnose.Report, error) { return inspectCheckpoint(ctx, c, s, log) },
 		})
 	}
 	return append(list, examination{

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -230,6 +231,31 @@ func TestDoctorFindsRedisTroubles(t *testing.T) {
 		assert.Equal(t, "warning", f.Level)
 		assert.Contains(t, f.Repair, repair)
 	}
+}
+
+// What run would refuse or give up is found before it is started.
+func TestDoctorLooksAtTheCheckpoint(t *testing.T) {
+	t.Parallel()
+	redis := rig.Redis(t)
+	s := newScene(t, rig.MySQL(t), rig.Kafka(t))
+	url, err := goredis.ParseURL(redis.URL())
+	require.NoError(t, err)
+	client := goredis.NewClient(url)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	key := fmt.Sprint(s.settings["redis.prefix"], s.settings["source.name"], ":checkpoint")
+	save := func(version, server, gtid string) {
+		require.NoError(t, client.HSet(t.Context(), key, "v", version, "flavor", "mysql", "server", server, "gtid", gtid, "file", "binlog.999999",
+			"pos", "4", "offsets", "{}", "epoch", "1", "saved_at", "2026-01-02T15:04:05Z", "by", "test").Err())
+	}
+	const elsewhere = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+	save("1", elsewhere, elsewhere+":1-9")
+	assert.Equal(t, "warning", s.doctor().find("checkpoint", "checkpoint").Level)
+	save("1", "", "nonsense")
+	assert.Equal(t, "warning", s.doctor().find("checkpoint", "checkpoint").Level)
+	save("99", elsewhere, elsewhere+":1-9")
+	f := s.doctor().find("checkpoint", "checkpoint")
+	assert.Equal(t, "failure", f.Level)
+	assert.Contains(t, f.Repair, "upgrade")
 }
 
 // One that is away hides nothing of the others.
