@@ -174,3 +174,25 @@ func TestTrackerFreesWhatIsSettled(t *testing.T) {
 	require.Len(t, tracker.TakeSafe(), 101)
 	require.Empty(t, tracker.TakeSafe())
 }
+
+// What the gate has is admitted, settled or not; it wakes who waits for that, and not who waits for settling.
+func TestWaitAdmitted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tracker := NewTracker(startPosition)
+		require.NoError(t, tracker.WaitAdmitted(t.Context(), startPosition.File, startPosition.Pos))
+		txn := tracker.Begin(endAt(1), 1)
+		admitted, settled := make(chan error, 1), make(chan error, 1)
+		go func() { admitted <- tracker.WaitAdmitted(t.Context(), endAt(2).File, endAt(2).Pos) }()
+		go func() { settled <- tracker.WaitSettled(t.Context(), endAt(1).File, endAt(1).Pos) }()
+		synctest.Wait()
+		tracker.Admitted(endAt(1))
+		synctest.Wait()
+		require.Empty(t, admitted)
+		tracker.Admitted(endAt(2))
+		require.NoError(t, <-admitted)
+		require.Empty(t, settled)
+		txn.Settle(1)
+		require.NoError(t, <-settled)
+	})
+}

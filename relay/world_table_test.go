@@ -188,13 +188,16 @@ func (r *tableRow) due(q store.Query) bool {
 		return false
 	case r.next.IsZero():
 		return !q.Deferred
-	case q.DueFrom != "" && r.next.Format(time.RFC3339Nano) < q.DueFrom:
+	case q.DueFrom != "" && civil(r.next) < q.DueFrom:
 		return false
 	}
 	return !r.next.After(time.Now())
 }
 
-func (h *hands) Now(context.Context) (string, error) { return time.Now().Format(time.RFC3339Nano), nil }
+// civil is a time as the database prints it.
+func civil(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000") }
+
+func (h *hands) Now(context.Context) (string, error) { return civil(time.Now()), nil }
 
 func (h *hands) Candidates(_ context.Context, q store.Query) ([]outbox.Row, error) {
 	if err := h.enter(true); err != nil {
@@ -219,7 +222,10 @@ func (h *hands) pick(q store.Query) []outbox.Row {
 	for _, r := range h.unsettled() {
 		if len(rows) < q.Limit && r.due(q) {
 			row := r.row
-			row.RetryCount = r.tries
+			row.RetryCount, row.NextRetry = r.tries, ""
+			if !r.next.IsZero() {
+				row.NextRetry = civil(r.next)
+			}
 			rows = append(rows, row)
 		}
 	}
@@ -269,7 +275,10 @@ func (h *hands) claimUnlocked(refs []outbox.Ref, lease time.Duration, early bool
 	for _, ref := range refs {
 		if r := h.table[ref.ID]; r != nil && r.due(store.Query{Early: early}) {
 			row := r.row
-			row.RetryCount = r.tries
+			row.RetryCount, row.NextRetry = r.tries, ""
+			if !r.next.IsZero() {
+				row.NextRetry = civil(r.next)
+			}
 			rows = append(rows, row)
 			r.next = time.Now().Add(lease)
 			r.lease = r.next
