@@ -160,6 +160,29 @@ func TestS66LoweredLimit(t *testing.T) {
 	}
 }
 
+// A refused batch lets the topic's limit be asked anew while thousands of records wait behind it: each of them gets its result
+// without another Send.
+func TestRefusedBatchStrandsNoneBehindIt(t *testing.T) {
+	t.Parallel()
+	cluster := fake(t)
+	require.NoError(t, cluster.CreateTopic("small", 1, nil))
+	p, got := producer(t, openOn(t, cluster.ListenAddrs()))
+	send(t, p, record("small", "a", 0), 0)
+	got.waitFor(t, 1)
+	hold := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
+	lower(t, cluster, "small", "2000")
+	const n = 6000 // several times what sarama takes of one topic
+	for i := 1; i <= n; i++ {
+		rec := record("small", "a", i)
+		if i == 1 {
+			rec.Value = []byte(strings.Repeat("x", 3000))
+		}
+		send(t, p, rec, i)
+	}
+	hold.Remove()
+	got.waitFor(t, n+1)
+}
+
 func lower(t *testing.T, cluster *kfake.Cluster, topic, limit string) {
 	t.Helper()
 	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
