@@ -44,8 +44,11 @@ func (s *Sweeper) probe(ctx context.Context, topic string) (Result, error) {
 	case !due && !s.appeared(ctx, row):
 		return Result{}, nil
 	}
-	if err := s.stream.Passed(ctx); err != nil {
-		return Result{}, err
+	// A failed row is one that the stream has passed: it, or a person, has made it so. Of others nobody knows.
+	if row.Status != outbox.Failed {
+		if err := s.stream.Passed(ctx); err != nil {
+			return Result{}, err
+		}
 	}
 	return s.probeWith(ctx, topic, row.Ref())
 }
@@ -126,15 +129,23 @@ func (s *Sweeper) drain(ctx context.Context, topic string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if len(refs) <= s.cfg.Batch {
+	if len(refs) == 0 {
 		return s.handBack(ctx, topic)
 	}
 	if err := s.stream.Passed(ctx); err != nil {
 		return Result{}, err
 	}
-	r, clean, err := s.sendAll(ctx, topic, refs)
-	r.More = clean && err == nil
-	return r, err
+	total, clean, err := s.sendAll(ctx, topic, refs)
+	switch {
+	case err != nil || !clean:
+		return total, err
+	case len(refs) > s.cfg.Batch:
+		total.More = true
+		return total, nil
+	}
+	r, err := s.handBack(ctx, topic)
+	total.add(r)
+	return total, err
 }
 
 // backlog lists rows of the topic. Pending rows that nobody has deferred are still the stream's.

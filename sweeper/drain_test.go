@@ -148,11 +148,10 @@ func TestDrainStopsAtARefusal(t *testing.T) {
 
 func TestDrainIsNotAskedToWaitForWhatIsHeld(t *testing.T) {
 	t.Parallel()
-	b := drainingBench(t, 1)
+	b := drainingBench(t)
 	b.stream.err = sweeper.ErrBehind
-	r, err := b.Pass(t.Context())
+	_, err := b.Pass(t.Context())
 	require.NoError(t, err, "Passed would wait for the held messages, and they for the hand-back")
-	require.Equal(t, 1, r.Sent)
 	require.Equal(t, "open", b.gate.state("orders"))
 }
 
@@ -169,8 +168,8 @@ func TestHandBackTooEarly(t *testing.T) {
 	t.Parallel()
 	b := drainingBench(t, 1)
 	b.gate.early = true
-	require.Equal(t, sweeper.Result{}, b.pass(t))
-	require.Empty(t, b.broker.published())
+	require.Equal(t, sweeper.Result{Sent: 1}, b.pass(t))
+	require.Equal(t, "draining", b.gate.state("orders"))
 }
 
 func TestHandBackRefused(t *testing.T) {
@@ -178,7 +177,7 @@ func TestHandBackRefused(t *testing.T) {
 	b := drainingBench(t, 1, 2)
 	b.broker.refuse = refuse(errUnreachable, "m2")
 	require.Equal(t, sweeper.Result{Sent: 1}, b.pass(t))
-	require.Equal(t, []string{"hold orders", "unhold orders"}, b.gate.done())
+	require.NotContains(t, b.gate.done(), "hand back orders")
 	require.Equal(t, outbox.Pending, b.table.status(2))
 }
 

@@ -51,10 +51,14 @@ func (r *Relay) WaitReady(limit time.Duration) {
 // WaitLeading waits until the relay leads its source and is ready.
 func (r *Relay) WaitLeading(limit time.Duration) {
 	r.t.Helper()
-	r.WaitReady(limit)
-	Eventually(r.t, limit, "relay leads", func() (bool, string) {
+	Eventually(r.t, limit, "relay leads and is ready", func() (bool, string) {
 		r.alive()
-		return r.Leads(), "outbox_relay_leader is not 1"
+		if !r.Leads() {
+			return false, "outbox_relay_leader is not 1"
+		}
+		// In this order: a relay that stands by is ready too, and one that has just got the lock is not yet.
+		code, body := r.Fetch("/readyz")
+		return code == http.StatusOK, fmt.Sprintf("readyz %d %s", code, strings.TrimSpace(body))
 	})
 }
 

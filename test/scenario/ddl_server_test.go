@@ -37,7 +37,9 @@ func TestS24GhostCutOver(t *testing.T) {
 			cutOver(t, s)
 			s.Committed(200)
 			finish()
-			s.Exact(30*time.Second, oracle.Options{})
+			// The copy may take a row before its mark, which this cut-over, unlike gh-ost's, does not replay on the new table: the
+			// sweeper finds it pending there.
+			s.Exact(30*time.Second, oracle.Options{Duplicates: !c.Silent})
 			s.CaughtUp(15 * time.Second)
 		})
 	}
