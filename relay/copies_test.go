@@ -11,8 +11,6 @@ import (
 	"example.com/outbox-relay/store"
 )
 
-// Each test here is an interleaving that once sent messages twice.
-
 // A process dies in a drain after it has sent rows and before it has marked them: the next one finds them in Kafka, takes
 // them up as soon as their claims are over, and sends none twice. With or without a replay window.
 func TestCrashInADrainAfterSending(t *testing.T) {
@@ -69,44 +67,4 @@ func crashInADrain(t *testing.T, window bool) {
 	<-crashed.done //nolint:errcheck // a crashed process may say anything
 	require.Zero(t, w.verdict(t), "copies")
 	require.Less(t, took, 45*time.Second)
-}
-
-// The stream stands still while a topic is handed back, behind rows with a next_retry_time of their own, which look deferred
-// and are its own.
-func TestHandBackWhileTheStreamStandsStill(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(1)
-		w.setTopic("t", false, nil)
-		cfg := testConfig()
-		cfg.Sweep.Interval = time.Second
-		p := startWith(t, w, 0, cfg)
-		pause(t.Context(), time.Second)
-		w.commitOne("busy", "a")
-		first := w.commitOne("t", "k")
-		pause(t.Context(), 500*time.Millisecond)
-		stands := false
-		w.trouble.do(func(trouble *trouble) {
-			trouble.fail = func(op operation, refs []outbox.Ref) error {
-				if op != opSent || refs[0].MsgID != first || stands {
-					return nil
-				}
-				stands = true
-				trouble.stuck = map[string]bool{"busy": true}
-				for range 60 {
-					w.commitOne("busy", "a") // more than the window takes
-				}
-				w.commitOne("t", "k")
-				w.commitDelayed("t", "k", time.Now())
-				return nil
-			}
-		})
-		w.setTopic("t", true, nil)
-		pause(t.Context(), 15*time.Second)
-		w.trouble.stick("busy", false)
-		w.settle(t, 10*time.Minute)
-		require.NoError(t, p.stop())
-		require.True(t, stands)
-		require.Zero(t, w.verdict(t), "copies")
-	})
 }

@@ -26,7 +26,9 @@ type gate struct {
 	states  map[string]string // fresh when missing
 	journal []string
 	early   bool // too early for handing back
-	full    int  // so many hand-backs fail, because the stream had to give up holding
+	held    map[outbox.Ref]bool
+	onHold  func()
+	full    int // so many hand-backs fail, because the stream had to give up holding
 }
 
 func (g *gate) set(topic, state, note string) {
@@ -99,13 +101,16 @@ func (g *gate) Drain(topic string, acked bool) {
 	g.set(topic, "draining", note)
 }
 
-func (*gate) Held(string) map[outbox.Ref]bool { return nil }
+func (g *gate) Held(string) map[outbox.Ref]bool { return g.held }
 
 func (g *gate) Hold(_ context.Context, topic string) bool {
 	if g.early {
 		return false
 	}
 	g.set(topic, "handing", "hold")
+	if g.onHold != nil {
+		g.onHold()
+	}
 	return true
 }
 
@@ -195,10 +200,11 @@ func (b *broker) published() []string {
 type stream struct {
 	mu       sync.Mutex
 	err      error
+	admitted error // what Admitted returns
 	onPassed func()
 }
 
-func (*stream) Admitted(context.Context) error { return nil }
+func (s *stream) Admitted(context.Context) error { return s.admitted }
 
 func (s *stream) Passed(context.Context) error {
 	s.mu.Lock()

@@ -237,3 +237,31 @@ func TestDrainStopsAtARowThatSomebodyElseHolds(t *testing.T) {
 	require.Equal(t, []string{"m1", "m2", "m3"}, b.broker.published())
 	require.Equal(t, outbox.Sent, b.table.status(3))
 }
+
+// Rows that the stream holds look deferred when they were written with a next_retry_time: it sends them when the topic is handed
+// back.
+func TestHandBackLeavesTheStreamWhatItHolds(t *testing.T) {
+	t.Parallel()
+	b := drainingBench(t)
+	b.gate.onHold = func() {
+		b.table.put("orders", outbox.Pending, 1, 2) // the first was deferred just before
+		b.gate.held = map[outbox.Ref]bool{b.table.rows[2].row.Ref(): true}
+		b.stream.set(sweeper.ErrBehind) // it has yet to send what it holds
+	}
+	_, err := b.Pass(t.Context())
+	require.ErrorIs(t, err, sweeper.ErrBehind)
+	require.Equal(t, []string{"m1"}, b.broker.published())
+	require.Equal(t, "open", b.gate.state("orders"))
+}
+
+// The stream stands still while a topic is handed back: nobody knows what it will hold, so nothing is sent.
+func TestHandBackWhileTheStreamStandsStill(t *testing.T) {
+	t.Parallel()
+	b := drainingBench(t)
+	b.gate.onHold = func() { b.table.put("orders", outbox.Pending, 1) }
+	b.stream.admitted = sweeper.ErrBehind
+	_, err := b.Pass(t.Context())
+	require.ErrorIs(t, err, sweeper.ErrBehind)
+	require.Empty(t, b.broker.published())
+	require.Equal(t, "draining", b.gate.state("orders"), "and the stream need not hold")
+}
