@@ -63,6 +63,7 @@ func (s *Sweeper) general(ctx context.Context) (Result, error) {
 	}
 	rows, err := s.rows.Claim(ctx, refs(candidates), s.cfg.Lease)
 	if err != nil {
+		s.hide(candidates, err)
 		return Result{}, err
 	}
 	var total Result
@@ -75,6 +76,19 @@ func (s *Sweeper) general(ctx context.Context) (Result, error) {
 	}
 	total.More = len(candidates) == s.cfg.Batch && total.Sent > 0
 	return total, nil
+}
+
+// hide leaves the topics alone whose rows may be claimed now without our knowing: one that was closed since they were read
+// may have deferred them before, and what is younger would pass them.
+func (s *Sweeper) hide(rows []outbox.Row, err error) {
+	_, draining, _ := s.gate.Work(time.Now())
+	for i := range rows {
+		if topic := rows[i].Topic; slices.Contains(draining, topic) {
+			s.hidden(topic, err)
+		} else {
+			s.gate.ProbeLater(topic, s.cfg.Lease)
+		}
+	}
 }
 
 func refs(rows []outbox.Row) []outbox.Ref {
