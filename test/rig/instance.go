@@ -122,6 +122,19 @@ func (i *instance) signal(sig syscall.Signal) error {
 	return nil
 }
 
+// pause stops the server and waits until it has.
+func (i *instance) pause(ctx context.Context) error {
+	if i.process == nil {
+		return fmt.Errorf("pause %s: it is not running", i.name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := i.process.Pause(ctx); err != nil {
+		return fmt.Errorf("pause %s: %w", i.name, err)
+	}
+	return nil
+}
+
 // destroy kills the server and gives back its folder and ports.
 func (i *instance) destroy() error {
 	errs := []error{i.kill(), i.dir.Remove()}
@@ -166,7 +179,7 @@ func (c *control) Kill(t testing.TB) {
 // Pause freezes the server (SIGSTOP): its connections stay open and nothing answers.
 func (c *control) Pause(t testing.TB) {
 	t.Helper()
-	c.must(t, func() error { return c.inst.signal(syscall.SIGSTOP) })
+	c.must(t, func() error { return c.inst.pause(t.Context()) })
 }
 
 // Resume lets a paused server go on.

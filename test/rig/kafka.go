@@ -97,7 +97,13 @@ func (s *KafkaServer) Kill(t testing.TB) {
 }
 
 // Pause freezes all brokers: their connections stay open and nothing answers.
-func (s *KafkaServer) Pause(t testing.TB) { t.Helper(); s.signal(t, syscall.SIGSTOP) }
+func (s *KafkaServer) Pause(t testing.TB) {
+	t.Helper()
+	s.owned(t)
+	for _, node := range s.nodes {
+		node.Pause(t)
+	}
+}
 
 // Resume lets the paused brokers go on.
 func (s *KafkaServer) Resume(t testing.TB) { t.Helper(); s.signal(t, syscall.SIGCONT) }

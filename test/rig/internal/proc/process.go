@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -84,6 +85,43 @@ func (p *Process) Signal(sig syscall.Signal) error {
 		return ErrEnded
 	}
 	return syscall.Kill(p.pid, sig)
+}
+
+// Pause stops the server (SIGSTOP) and waits until each of its threads has stopped: the signal takes them one after the other, and
+// one that still runs answers.
+func (p *Process) Pause(ctx context.Context) error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !p.stopped() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until process %d has stopped: %w", p.pid, ctx.Err())
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// stopped reads the state of each thread, the letter behind the command's name, which is in parentheses.
+func (p *Process) stopped() bool {
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.pid))
+	if err != nil || len(stats) == 0 {
+		return false
+	}
+	for _, name := range stats {
+		stat, err := os.ReadFile(name)
+		if err != nil {
+			continue // the thread has ended
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 // Stop asks the server to end and waits for it; when the context ends first, it kills the server and says so.
