@@ -334,52 +334,12 @@ func (g *Gate) closeWith(t *topic, it *item, reason string, probeAt time.Time) {
 	g.close(t, reason, probeAt)
 }
 
-// deferItem defers one message that is not in the gate (a probe that could not be sent).
+// deferItem defers one message that is not in the gate any more: it was about to be sent, or was refused together with others.
 func (g *Gate) deferItem(t *topic, it *item) {
 	g.mu.Lock()
 	t.deferring++
 	g.mu.Unlock()
 	g.sink.deferred(it)
-}
-
-// flush sends what is held until nothing is, and opens the topic: a message admitted after that is handed to the
-// producer later than all of them. It reports false when the topic was closed meanwhile, because one of them was refused:
-// then the rest is deferred, and the topic stays closed.
-func (g *Gate) flush(ctx context.Context, t *topic) bool {
-	g.mu.Lock()
-	t.flushes++
-	mine := t.flushes
-	g.mu.Unlock()
-	for {
-		g.mu.Lock()
-		if t.state != flushing || t.flushes != mine {
-			g.mu.Unlock()
-			return false
-		}
-		held := t.held
-		t.held = nil
-		if len(held) == 0 {
-			t.state = open
-			t.reason = ""
-			t.violated = nil
-			g.mu.Unlock()
-			return true
-		}
-		g.mu.Unlock()
-		for _, it := range g.sink.stillPending(ctx, held) {
-			if g.flushing(t, mine) {
-				g.sink.send(ctx, it)
-			} else {
-				g.deferItem(t, it)
-			}
-		}
-	}
-}
-
-func (g *Gate) flushing(t *topic, flush int) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return t.state == flushing && t.flushes == flush
 }
 
 // refusedOpen remembers that a message of an open topic was refused, so that a later ack of the same key can
