@@ -57,6 +57,7 @@ type Kafka struct {
 	Compression     string `yaml:"compression" oneof:"none|gzip|snappy|lz4|zstd" doc:"Compression of the batches."`
 	MaxMessageBytes Size   `yaml:"max_message_bytes" min:"1KiB" max:"1GiB" doc:"The largest record. A larger message is a dead letter. Not above the brokers' own limit."`
 	CreateTopics    bool   `yaml:"create_topics" doc:"Create a topic that does not exist, with the brokers' defaults."`
+	DedupeOnRestart string `yaml:"dedupe_on_restart" oneof:"on|off" doc:"on: after a restart the ends of the topics are read, so that what was published and not marked before is not sent again; needs READ on the topics. off: such messages are sent twice, no more than limits.in_flight and limits.unmarked together."`
 }
 
 // SASL is how the relay proves to Kafka who it is.

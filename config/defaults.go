@@ -9,7 +9,7 @@ func Defaults() *Config {
 		Router:  Router{Order: "strict", AfterDead: "release"},
 		Kafka: Kafka{
 			Brokers: []string{"127.0.0.1:9092"}, ClientID: "outbox-relay", TLS: tlsOff,
-			Compression: "none", MaxMessageBytes: MiB,
+			Compression: "none", MaxMessageBytes: MiB, DedupeOnRestart: "on",
 		},
 		Redis:      Redis{URL: []SecretURL{NewSecretURL("redis://127.0.0.1:6379/0")}, Prefix: "outbox-relay:"},
 		Checkpoint: Checkpoint{Interval: time.Second, Start: "now"},

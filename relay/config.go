@@ -29,6 +29,8 @@ type Config struct {
 	Sweep sweeper.Config
 	// CreateTopics makes a topic that does not exist, instead of waiting for somebody to.
 	CreateTopics bool
+	// DedupeOnRestart reads the ends of the topics at a start, so that what was published and not marked is not sent again.
+	DedupeOnRestart bool
 	// DrainTimeout bounds the clean stop.
 	DrainTimeout time.Duration
 }

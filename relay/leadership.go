@@ -319,6 +319,10 @@ const (
 // tail returns the msg_ids that Kafka holds from the checkpoint on. Anything odd means nothing is known. Rows that were
 // published and not marked are pending, so their topics are read too, from about when the checkpoint was saved.
 func (l *leadership) tail(ctx context.Context) *tail {
+	if !l.relay.cfg.DedupeOnRestart {
+		l.log.Info().Msg("kafka.dedupe_on_restart is off: what was published and not marked before the restart is sent again")
+		return nil
+	}
 	pending, err := l.relay.deps.Rows.ClosedTopics(ctx, l.relay.cfg.Sweep.Lease, true)
 	if err != nil {
 		l.log.Warn().Err(err).Msg("topics of pending rows not read: some messages may be sent twice")
@@ -338,7 +342,7 @@ func (l *leadership) tail(ctx context.Context) *tail {
 	ids, complete, err := l.relay.deps.Broker.TailMsgIDs(ctx, l.offsets, l.savedAt.Add(-time.Minute), topics, tailLimit)
 	if err != nil || !complete {
 		l.log.Warn().Err(err).Bool("complete", complete).Int("found", len(ids)).
-			Msg("could not read all that was published before the restart: some messages may be sent twice")
+			Msg("could not read all that was published before the restart, so that what was not marked may be sent twice: see that the relay may read its topics")
 	}
 	return &tail{ids: ids}
 }

@@ -30,7 +30,7 @@ func testConfig() relay.Config {
 	return relay.Config{
 		Source: "test", By: "test", Mode: relay.Auto, Start: "now", SaveInterval: time.Second,
 		InFlight: 40, InFlightBytes: 1 << 20, Unmarked: 100, MarkBatch: 10, MarkDelay: 20 * time.Millisecond,
-		Retry: policy, DrainTimeout: 10 * time.Second,
+		Retry: policy, DedupeOnRestart: true, DrainTimeout: 10 * time.Second,
 		Sweep: sweeper.Config{Interval: 30 * time.Second, Batch: 7, Grace: 0, Lease: relay.ClaimLease, Retry: policy},
 	}
 }

@@ -107,6 +107,7 @@ func Relay(c *config.Config, s config.Source) relay.Config {
 		Source: s.Name, By: Owner(), Mode: relay.Mode(s.Mode), Start: c.Checkpoint.Start, SaveInterval: c.Checkpoint.Interval,
 		InFlight: c.Limits.InFlight, InFlightBytes: int64(c.Limits.InFlightBytes), Unmarked: c.Limits.Unmarked,
 		MarkBatch: c.Limits.MarkBatch, MarkDelay: c.Limits.MarkDelay, Retry: policy, CreateTopics: c.Kafka.CreateTopics,
+		DedupeOnRestart: c.Kafka.DedupeOnRestart == "on",
 		DrainTimeout: drainTimeout(c.Shutdown.Timeout),
 		Sweep: sweeper.Config{
 			Interval: c.Sweep.Interval, Batch: c.Sweep.Batch, Grace: c.Sweep.Grace, Lease: relay.ClaimLease, Retry: policy,
