@@ -29,6 +29,8 @@ type verdict struct {
 	it      *item
 	outcome outcome
 	text    string // for last_error
+	// memory of a failure, so that it is counted once however often it is written.
+	memory *store.Memory
 }
 
 // marker writes outcomes into the table in batches and settles them. One goroutine (run) does the writing, in the order
@@ -69,6 +71,9 @@ func newMarker(rows Rows, cfg markerConfig, settled func([]verdict), log zerolog
 
 // add queues an outcome. It never blocks.
 func (m *marker) add(v verdict) {
+	if v.outcome == outcomeFailed {
+		v.memory = new(store.Memory)
+	}
 	m.mu.Lock()
 	m.queue = append(m.queue, v)
 	enough := len(m.queue) == 1 || len(m.queue) == m.cfg.batch
@@ -234,7 +239,10 @@ func (m *marker) writeOnce(ctx context.Context, batch []verdict) error {
 		case outcomeDeferred:
 			deferred = append(deferred, ref)
 		case outcomeFailed:
-			failed = append(failed, store.Failure{Ref: ref, Delay: m.cfg.policy.Delay(v.it.retries+1, rand.Float64), Error: v.text, MaxRetries: m.cfg.policy.MaxRetries})
+			failed = append(failed, store.Failure{
+				Ref: ref, Delay: m.cfg.policy.Delay(v.it.retries+1, rand.Float64), Error: v.text,
+				MaxRetries: m.cfg.policy.MaxRetries, Memory: v.memory,
+			})
 		case outcomeDead:
 			dead = append(dead, store.Failure{Ref: ref, Error: v.text})
 		}
@@ -254,7 +262,7 @@ func (m *marker) writeOnce(ctx context.Context, batch []verdict) error {
 			return err
 		}
 	}
-	// Last, because it counts up: everything before it may be written twice without harm.
+	// Everything before it may be written twice without harm. This counts up, and may be repeated because of the memory.
 	if len(failed) > 0 {
 		if _, err := m.rows.MarkFailed(ctx, failed); err != nil {
 			return err

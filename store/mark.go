@@ -29,10 +29,30 @@ type Failure struct {
 	Error string
 	// MaxRetries is how many failures a message may have; one more and it is dead.
 	MaxRetries int
+	// Memory makes it safe to repeat MarkFailed after an error: give each failure one, and the same again. Without it a
+	// repeated call counts the failure again, if only the answer to the first was lost.
+	Memory *Memory
+}
+
+// Memory is how the row of a failure stood when MarkFailed first looked at it. Its zero value has not looked yet; it is for
+// one caller at a time.
+type Memory struct {
+	looked  bool
+	retries int64
+	// closed tells that the row was no longer the relay's.
+	closed bool
+}
+
+// look remembers the row as it stands now, unless it was remembered before.
+func (m *Memory) look(now counted) {
+	if !m.looked {
+		*m = Memory{looked: true, retries: now.retries, closed: !now.open}
+	}
 }
 
 // MarkFailed counts a failure of each message: it becomes failed and due after its delay, or dead when its retries are
-// spent. Rows that are no longer pending or failed are left alone. It returns the messages that became dead.
+// spent. Rows that are no longer pending or failed are left alone. It returns the messages that became dead. It may be
+// repeated with failures that have a Memory.
 func (s *Store) MarkFailed(ctx context.Context, failures []Failure) ([]outbox.Ref, error) {
 	var dead []outbox.Ref
 	for _, g := range failuresByTable(failures) {
@@ -45,16 +65,12 @@ func (s *Store) MarkFailed(ctx context.Context, failures []Failure) ([]outbox.Re
 	return dead, nil
 }
 
-// closed in failSome's memory is a row that was no longer the relay's when it was first looked at.
-const closed = -1
-
 // failSome counts the failures of one batch in one transaction. When the answer to a commit is lost the batch is tried
-// again, and the retry_count that the first try saw tells whether its work has been done.
+// again, and the retry_count that the first try saw tells whether its work has been done. That is what Memory keeps.
 func (s *Store) failSome(ctx context.Context, g failureGroup) (dead []outbox.Ref, err error) {
-	before := map[outbox.Ref]int64{}
 	err = s.onTable(ctx, s.work, "mark rows failed in", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		return transact(ctx, conn, func(tx *sql.Tx) (err error) {
-			dead, err = s.failIn(ctx, tx, t, g.failures, before)
+			dead, err = s.failIn(ctx, tx, t, g.failures)
 			return err
 		})
 	})
@@ -64,8 +80,8 @@ func (s *Store) failSome(ctx context.Context, g failureGroup) (dead []outbox.Ref
 	return dead, nil
 }
 
-// failIn counts failures inside a transaction. before is the memory of the tries of one call.
-func (s *Store) failIn(ctx context.Context, tx *sql.Tx, t *Table, failures []Failure, before map[outbox.Ref]int64) (dead []outbox.Ref, err error) {
+// failIn counts failures inside a transaction.
+func (s *Store) failIn(ctx context.Context, tx *sql.Tx, t *Table, failures []Failure) (dead []outbox.Ref, err error) {
 	counts, err := s.lockCounts(ctx, tx, t, failures)
 	if err != nil {
 		return nil, err
@@ -75,21 +91,15 @@ func (s *Store) failIn(ctx context.Context, tx *sql.Tx, t *Table, failures []Fai
 		if !ok {
 			continue
 		}
-		first, again := before[f.Ref]
-		if !again {
-			if first = now.retries; !now.open {
-				first = closed
-			}
-			before[f.Ref] = first
-		}
-		if first == closed {
+		f.Memory.look(now)
+		if f.Memory.closed {
 			continue
 		}
-		spent := first+1 > int64(f.MaxRetries)
+		spent := f.Memory.retries+1 > int64(f.MaxRetries)
 		if spent {
 			dead = append(dead, f.Ref)
 		}
-		if now.retries > first || !now.open {
+		if now.retries > f.Memory.retries || !now.open {
 			continue // done by the try whose answer was lost
 		}
 		if err := s.countFailure(ctx, tx, t, f, spent); err != nil {
@@ -193,6 +203,9 @@ func failuresByTable(failures []Failure) []failureGroup {
 	index := map[outbox.Table]int{}
 	var groups []failureGroup
 	for _, f := range failures {
+		if f.Memory == nil {
+			f.Memory = new(Memory) // the store itself tries more than once
+		}
 		i, ok := index[f.Table]
 		if !ok || len(groups[i].failures) == most {
 			i = len(groups)

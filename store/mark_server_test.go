@@ -243,12 +243,14 @@ func TestMarkFailedTriedAgainAfterALostAnswer(t *testing.T) {
 			{Ref: d.insert(t, "dying", 2, "NULL"), MaxRetries: 0},
 			{Ref: d.insert(t, "long dead", 4, "NULL"), MaxRetries: 0},
 		}
-		memory := map[outbox.Ref]int64{}
+		for i := range failures {
+			failures[i].Memory = new(Memory)
+		}
 		for range 2 {
 			conn, err := d.work.db.Conn(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, transact(t.Context(), conn, func(tx *sql.Tx) error {
-				dead, err := d.failIn(t.Context(), tx, &table, failures, memory)
+				dead, err := d.failIn(t.Context(), tx, &table, failures)
 				assert.Equal(t, []outbox.Ref{failures[1].Ref}, dead)
 				return err
 			}))
@@ -257,6 +259,30 @@ func TestMarkFailedTriedAgainAfterALostAnswer(t *testing.T) {
 			assert.Equal(t, 1, d.state(t, failures[1].Ref).Retries)
 			assert.Equal(t, 0, d.state(t, failures[2].Ref).Retries)
 		}
+	})
+}
+
+// The caller hears of an error although the failure is in the table, and asks again. With a memory it counts once.
+func TestMarkFailedRepeatedByTheCaller(t *testing.T) {
+	both(t, func(t *testing.T, srv *rig.Server) {
+		d := newDesk(t, srv)
+		alive := Failure{Ref: d.insert(t, "alive", 0, "NULL"), MaxRetries: 5, Memory: new(Memory)}
+		dying := Failure{Ref: d.insert(t, "dying", 2, "NULL"), MaxRetries: 0, Memory: new(Memory)}
+		gone := Failure{Ref: d.insert(t, "consumed", 3, "NULL"), MaxRetries: 0, Memory: new(Memory)}
+		for range 3 {
+			dead, err := d.MarkFailed(t.Context(), []Failure{alive, dying, gone})
+			require.NoError(t, err)
+			assert.Equal(t, []outbox.Ref{dying.Ref}, dead)
+		}
+		assert.Equal(t, 1, d.state(t, alive.Ref).Retries)
+		assert.Equal(t, state{Status: 4, Retries: 1}, d.state(t, dying.Ref))
+		assert.Equal(t, state{Status: 3}, d.state(t, gone.Ref))
+
+		next := alive
+		next.Memory = new(Memory)
+		_, err := d.MarkFailed(t.Context(), []Failure{next})
+		require.NoError(t, err)
+		assert.Equal(t, 2, d.state(t, alive.Ref).Retries, "another failure counts")
 	})
 }
 

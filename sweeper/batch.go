@@ -166,7 +166,7 @@ func (s *Sweeper) note(b *batch, p *prepared, err error) time.Duration {
 	case retry.Refused:
 		s.metrics.Failed.WithLabelValues(topic, reason).Inc()
 		b.failed = append(b.failed, store.Failure{
-			Ref: p.row.Ref(), Delay: delay, Error: err.Error(), MaxRetries: s.cfg.Retry.MaxRetries,
+			Ref: p.row.Ref(), Delay: delay, Error: err.Error(), MaxRetries: s.cfg.Retry.MaxRetries, Memory: new(store.Memory),
 		})
 		return delay
 	case retry.Unreachable:
