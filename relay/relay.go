@@ -32,6 +32,9 @@ type Deps struct {
 	// Distance tells how far a position is behind the end of the binlog that is read; nil when none is.
 	Distance func(ctx context.Context, from position.Position) (canal.Distance, error)
 	Metrics  *metrics.Source
+	// WhileLeading is what else the leader does. Each runs from when the lock is got until ctx ends, because the lock may be
+	// lost or the process stops; the lock is given back only after it has returned.
+	WhileLeading []func(ctx context.Context)
 }
 
 // Relay relays one source: as its leader while it holds the lock, standing by otherwise.
@@ -111,6 +114,9 @@ func (r *Relay) once(ctx context.Context) error {
 		case <-leading.Done():
 		}
 	})
+	for _, duty := range r.deps.WhileLeading {
+		watch.Go(func() { duty(leading) })
+	}
 	err = r.lead(leading, held)
 	cause := context.Cause(leading)
 	cancel(nil)
