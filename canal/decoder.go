@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/replication"
@@ -28,6 +29,9 @@ type decoder struct {
 	tables map[uint64]*tableState
 	// lastWarned bounds the logging of what is left to the sweeper.
 	lastWarned time.Time
+	// waiting is told what is waited for, "" when that is over; waited adds up the time.
+	waiting func(what string)
+	waited  time.Duration
 }
 
 // tableState is what is known of one of our tables under one id.
@@ -49,6 +53,7 @@ const maxTables = 10_000
 const (
 	unmappedPause = 5 * time.Second
 	warnPause     = 30 * time.Second
+	waitingPause  = time.Second           // a wait becomes part of State
 	visibleWait   = 10 * time.Millisecond // between looks for a row that is committed but not yet visible
 	visibleTries  = 50
 )
@@ -179,11 +184,19 @@ func (d *decoder) mappingOf(ctx context.Context, st *tableState) (*mapping, erro
 // waitFor repeats a question to the server until it is answered: with a value, with *unmapped, or ctx ends.
 func waitFor[T any](ctx context.Context, d *decoder, st *tableState, ask func() (T, error)) (T, error) {
 	backoff := retry.NewBackoff(50*time.Millisecond, 5*time.Second, nil)
+	var began time.Time
+	defer func() { d.waitedSince(began) }()
 	for {
 		v, err := ask()
 		_, isUnmapped := asUnmapped(err)
 		if err == nil || isUnmapped || ctx.Err() != nil || errors.Is(err, errClosed) {
 			return v, err
+		}
+		if began.IsZero() {
+			began = time.Now()
+		}
+		if d.waiting != nil && time.Since(began) >= waitingPause {
+			d.waiting(fmt.Sprintf("the columns of %s can't be read: %s; grant SELECT on it if that is missing", st.table, plain(err)))
 		}
 		if now := time.Now(); now.Sub(d.lastWarned) > warnPause {
 			d.lastWarned = now
@@ -193,6 +206,17 @@ func waitFor[T any](ctx context.Context, d *decoder, st *tableState, ask func() 
 		if waitErr := d.wait(ctx, backoff.Next()); waitErr != nil {
 			return v, waitErr
 		}
+	}
+}
+
+// waitedSince notes the end of a wait.
+func (d *decoder) waitedSince(began time.Time) {
+	if began.IsZero() {
+		return
+	}
+	d.waited += time.Since(began)
+	if d.waiting != nil {
+		d.waiting("")
 	}
 }
 

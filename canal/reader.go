@@ -72,6 +72,7 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger, observe Observer)
 		return nil, err
 	}
 	r.dispatch = newDispatcher(r.cfg, r.server.flavor, r.patterns, r.meta, r.closing, r.log)
+	r.dispatch.dec.waiting = func(what string) { r.state.set(func(s *State) { s.Waiting = what }) }
 	return r, nil
 }
 

@@ -144,7 +144,7 @@ func (f *facts) decideByGTID(saved position.Position) Start {
 // where the set ends in this server's files shows when the first transaction comes.
 func (f *facts) elsewhere(saved position.Position, detail string) Start {
 	saved.Server, saved.File, saved.Pos = f.server.id, f.logs[0].name, 4
-	return Start{Position: saved, Recovery: RecoveryResumed, Usable: true, Detail: detail}
+	return Start{Position: saved, Recovery: RecoveryMoved, Usable: true, Detail: detail}
 }
 
 func (f *facts) decideByFile(saved position.Position) Start {

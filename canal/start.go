@@ -21,6 +21,7 @@ type Start struct {
 // What became of the saved position.
 const (
 	RecoveryResumed     = "resumed"      // it is honoured
+	RecoveryMoved       = "moved"        // it is honoured, on another server: its GTIDs told the place there
 	RecoveryNone        = "none"         // there was none
 	RecoveryPurged      = "purged"       // its binlog files are gone
 	RecoveryOtherServer = "other-server" // another server, and no GTIDs by which to find the place

@@ -23,6 +23,8 @@ type State struct {
 	Behind time.Duration
 	// Read is the end of the last transaction that Next returned.
 	Read position.End
+	// Waiting is what the reader waits for the server to tell before it can go on, "" when it does not.
+	Waiting string
 	// LastError is what ended the last connection or the last attempt, "" while connected.
 	LastError string
 }

@@ -99,6 +99,7 @@ func (r *Reader) take(ctx context.Context, ev *replication.BinlogEvent) (*Transa
 func (r *Reader) report(t *Transaction, caughtUp bool, now time.Time) error {
 	r.noted = now
 	if t != nil {
+		t.Waited, r.dispatch.dec.waited = r.dispatch.dec.waited, 0
 		if err := r.cursor.Advance(t.End); err != nil {
 			return err
 		}

@@ -20,6 +20,8 @@ type Transaction struct {
 	Kick bool
 	// Missed counts what was left to the sweeper, by the Missed words. Nil when nothing was.
 	Missed map[string]int
+	// Waited is how long the reader had to wait before this transaction until the server told a table's columns.
+	Waited time.Duration
 
 	rows *rowBuffer
 	n    int

@@ -28,7 +28,7 @@ var promised = map[string][]string{
 	"build_info": {"version", "go_version"}, "leader": nil, "source_connected": nil,
 	"source_reconnects_total": {"reason"}, "source_lag_seconds": nil, "source_lag_bytes": nil,
 	"binlog_headroom_seconds": nil, "transactions_total": {"outcome"}, "stream_missed_total": {"reason"},
-	"recoveries_total": {"kind"}, "messages_published_total": {"topic", "origin"},
+	"recoveries_total": {"kind"}, "recovery_rows": {"kind", "outcome"}, "last_recovery_timestamp_seconds": {"kind"}, "messages_published_total": {"topic", "origin"},
 	"messages_failed_total": {"topic", "reason"}, "messages_dead_total": {"topic", "reason"},
 	"duplicates_suppressed_total": {"by"}, "order_violations_total": nil, "parked_messages": nil, "parked_keys": nil,
 	"commit_to_ack_seconds": {"topic"}, "publish_seconds": {"topic"}, "in_flight_messages": nil,
@@ -49,6 +49,8 @@ func touch(m *metrics.Source) {
 	m.Transactions.WithLabelValues("messages").Inc()
 	m.StreamMissed.WithLabelValues("xa").Inc()
 	m.Recoveries.WithLabelValues("purged").Inc()
+	m.RecoveryRows.WithLabelValues("purged", metrics.RowsReadAgain).Set(12)
+	m.LastRecovery.WithLabelValues("purged").Set(1.7e9)
 	m.Published.WithLabelValues(topic, metrics.OriginStream).Inc()
 	m.Failed.WithLabelValues(topic, "unknown topic").Inc()
 	m.Dead.WithLabelValues(topic, "too large").Inc()

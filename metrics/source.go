@@ -16,6 +16,12 @@ const (
 	ByStatus = "status" // duplicates_suppressed_total: the row was already past pending
 	ByTail   = "tail"   // its msg_id was found at the end of the Kafka partition
 
+	RowsReadAgain     = "read_again"      // recovery_rows: in the replay window
+	RowsAlreadySent   = "already_sent"    // of those, the table said that they were
+	RowsInKafka       = "found_in_kafka"  // of those, Kafka's tail had them
+	RowsLeftToSweeper = "left_to_sweeper" // recorded in the table as the sweeper's
+	RowsHeld          = "held"            // marked only once their table was back
+
 	SaveOK     = "ok"     // checkpoint_saves_total
 	SaveFailed = "failed" // Redis did not take it: tried again
 	SaveFenced = "fenced" // a newer leader has taken over
@@ -38,6 +44,8 @@ type Source struct {
 	Transactions    *prometheus.CounterVec // outcome
 	StreamMissed    *prometheus.CounterVec // reason
 	Recoveries      *prometheus.CounterVec // kind
+	RecoveryRows    *prometheus.GaugeVec   // kind, outcome
+	LastRecovery    *prometheus.GaugeVec   // kind; seconds since 1970
 
 	Published       *prometheus.CounterVec // topic, origin
 	Failed          *prometheus.CounterVec // topic, reason
@@ -97,7 +105,10 @@ func (s *Source) streamMetrics(b *builder) {
 	s.HeadroomSeconds = b.gauge("binlog_headroom_seconds", "Seconds until the server purges the binlog file of the saved position. At 0 the stream could not resume and the table would be swept instead.", math.NaN())
 	s.Transactions = b.counters("transactions_total", "Transactions read to their end, by what came of them.", label{name: "outcome"})
 	s.StreamMissed = b.counters("stream_missed_total", "Changes to the table that the stream saw but cannot publish (XA, statement format, rows that cannot be mapped with certainty): the sweeper sends them.", label{name: "reason"})
-	s.Recoveries = b.counters("recoveries_total", "Starts that could not resume at the saved position, by what was wrong with it; everything pending was left to the sweeper.", label{name: "kind"})
+	s.Recoveries = b.counters("recoveries_total", "Times that the relay could not simply go on, by what it got over: the saved position could not be used, a table was gone, columns could not be told. docs/RECOVERY.md has the kinds.", label{name: "kind"})
+	s.RecoveryRows = b.gauges("recovery_rows", "What the last recovery of a kind cost, in rows; kind resumed is a plain start.", label{name: "kind"},
+		label{name: "outcome", values: []string{RowsReadAgain, RowsAlreadySent, RowsInKafka, RowsLeftToSweeper, RowsHeld}})
+	s.LastRecovery = b.gauges("last_recovery_timestamp_seconds", "When the last recovery of a kind began, in seconds since 1970.", label{name: "kind"})
 }
 
 func (s *Source) messageMetrics(b *builder) {

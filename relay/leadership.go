@@ -26,6 +26,7 @@ type leadership struct {
 	// From where the next session starts: the loaded checkpoint, later what the last session left.
 	have    bool
 	broken  string // the checkpoint is nonsense: why
+	lost    string // there is none, although there was one: why
 	pos     position.Position
 	offsets map[string]map[int32]int64
 	savedAt time.Time
@@ -116,6 +117,9 @@ func (l *leadership) load(ctx context.Context) error {
 		l.epoch = epoch
 		rec, err = r.deps.Checkpoints.Load(ctx, r.cfg.Source)
 		switch {
+		case errors.Is(err, checkpoint.ErrLost):
+			l.lost = err.Error()
+			return nil
 		case errors.Is(err, checkpoint.ErrNone):
 			return nil
 		case errors.Is(err, checkpoint.ErrNewer):
@@ -159,7 +163,7 @@ func (l *leadership) session(ctx context.Context) error {
 	stopTrying()
 	trial.Wait()
 	if s.saver != nil {
-		l.have, l.broken, l.unrecorded = true, "", s.saver.holding()
+		l.have, l.broken, l.lost, l.unrecorded = true, "", "", s.saver.holding()
 		l.pos, _, _ = s.saver.state()
 		l.offsets, l.savedAt = s.saver.offsets(), time.Now()
 	}
@@ -244,18 +248,33 @@ func (l *leadership) resolve(ctx context.Context, reader Reader) (canal.Start, e
 	if err != nil {
 		return start, fmt.Errorf("find the position to start from: %w", err)
 	}
-	if l.broken != "" {
-		start.Recovery, start.Detail = "broken", l.broken
+	switch {
+	case l.broken != "":
+		start.Recovery, start.Detail = RecoveryBroken, l.broken
+	case l.lost != "" && start.Recovery == canal.RecoveryNone:
+		start.Recovery, start.Detail = RecoveryLost, l.lost
 	}
 	event := l.log.Info()
 	if start.Recovery != canal.RecoveryResumed {
-		l.relay.deps.Metrics.Recoveries.WithLabelValues(start.Recovery).Inc()
 		event = l.log.Warn()
 	}
 	event.Str("recovery", start.Recovery).Str("detail", start.Detail).Stringer("saved", l.pos).
 		Stringer("position", start.Position).Msg("stream starts")
 	l.relay.recovered(start)
 	return start, nil
+}
+
+// begin notes how the stream begins. It has ended once what was pending is recorded and the replay window has passed.
+func (l *leadership) begin(start canal.Start, window *replay) *recovery {
+	saved, parts := "", 1
+	if l.have {
+		saved = l.pos.String()
+	}
+	if !window.over {
+		parts++
+	}
+	window.cost = l.relay.recoveries.started(start, saved, parts)
+	return window.cost
 }
 
 // note is the line in the checkpoint's history when the stream did not simply go on.

@@ -134,18 +134,19 @@ func (r *resolving) Resolve(_ context.Context, _ position.Position, _ bool, poli
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, broken, found, want, note, policy string
-		recoveries                              float64
+		name, broken, lost, found, want, note, policy string
+		recoveries                                    float64
 	}{
 		{name: "Resumed", found: canal.RecoveryResumed, want: canal.RecoveryResumed, policy: canal.StartEarliest},
 		{name: "Purged", found: "purged", want: "purged", note: "recovered: purged", policy: canal.StartEarliest, recoveries: 1},
 		// "earliest" is for a source that never had a checkpoint: a broken one had, and all of the binlog may be sent.
 		{name: "Broken", broken: "nonsense", found: canal.RecoveryNone, want: "broken", note: "recovered: broken", policy: canal.StartNow, recoveries: 1},
+		{name: "Lost", lost: "gone", found: canal.RecoveryNone, want: "lost", note: "recovered: lost", policy: canal.StartEarliest, recoveries: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := newLeadership(nil, Config{Start: canal.StartEarliest})
-			l.broken = tt.broken
+			l.broken, l.lost = tt.broken, tt.lost
 			reader := &resolving{start: canal.Start{Position: startPosition, Recovery: tt.found}}
 			start, err := l.resolve(t.Context(), reader)
 			require.NoError(t, err)
@@ -153,6 +154,7 @@ func TestResolve(t *testing.T) {
 			require.Equal(t, tt.note, l.note(start))
 			require.Equal(t, tt.policy, reader.policy)
 			require.Equal(t, tt.want, l.relay.Status().Recovery)
+			l.begin(start, &replay{over: true}).finish()
 			require.InDelta(t, tt.recoveries, value(t, l.relay.deps.Metrics.Recoveries.WithLabelValues(tt.want)), 0)
 		})
 	}

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -52,6 +53,7 @@ type marker struct {
 	failing error
 	parked  []verdict // of tables that are gone; tried again now and then
 	gone    error     // why they are parked
+	missing *recovery // while they are
 	// triedParked is when they were last tried.
 	triedParked time.Time
 }
@@ -62,6 +64,7 @@ type markerConfig struct {
 	batch   int
 	delay   time.Duration
 	policy  retry.Policy
+	notes   *recoveries
 	observe func(time.Duration)
 }
 
@@ -124,7 +127,10 @@ func (m *marker) depth() int {
 func (m *marker) err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return errors.Join(m.failing, m.gone)
+	if m.gone != nil {
+		return errors.Join(m.failing, fmt.Errorf("%d rows wait: %w", len(m.parked), m.gone))
+	}
+	return m.failing
 }
 
 // run writes until finish was called and everything is written, or until ctx ends. What belongs to a table that is gone

@@ -50,6 +50,10 @@ func (m *marker) noteGone(err error) {
 	m.gone = err
 	m.mu.Unlock()
 	if first {
+		missing := m.cfg.notes.gone(err)
+		m.mu.Lock()
+		m.missing = missing
+		m.mu.Unlock()
 		m.log.Error().Err(err).Msg("rows of a missing table can't be marked and hold the checkpoint: bring the table back, or reset the checkpoint")
 	}
 }
@@ -85,10 +89,15 @@ func (m *marker) retryParked(ctx context.Context, last bool) {
 	}
 	m.mu.Lock()
 	m.parked, m.triedParked = left, time.Now()
+	missing := m.missing
 	if len(left) == 0 {
-		m.gone = nil
+		m.gone, m.missing = nil, nil
 	}
 	m.mu.Unlock()
+	missing.held(len(written))
+	if len(left) == 0 {
+		missing.finish()
+	}
 	if len(written) > 0 {
 		m.log.Info().Int("count", len(written)).Msg("rows of a table that was missing are marked")
 		m.settled(written)

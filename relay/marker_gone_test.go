@@ -48,6 +48,7 @@ func TestMissingTableHoldsItsOwnRowsOnly(t *testing.T) {
 		require.Len(t, b.names(), 5)
 		require.Equal(t, 5, b.depth())
 		require.ErrorIs(t, b.err(), store.ErrGone)
+		require.ErrorContains(t, b.err(), "5 rows wait")
 
 		rows.gone.Store(false)
 		advance(t, parkedEvery+time.Second)

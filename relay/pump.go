@@ -27,6 +27,7 @@ type pump struct {
 	flow    *flow
 	replay  *replay
 	check   func() error // an error when nothing may be sent any more
+	notes   *recoveries
 	kick    func()
 	delay   func(nextRetry string, committed time.Time) time.Duration
 	wakeIn  func(time.Duration)
@@ -143,6 +144,7 @@ func (p *pump) count(txn *canal.Transaction) {
 	for reason, n := range txn.Missed {
 		p.metrics.StreamMissed.WithLabelValues(reason).Add(float64(n))
 	}
+	p.notes.missed(txn)
 }
 
 // row brings one row on its way. An error means that the stream can't go on, never that something is wrong with the row.

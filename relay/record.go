@@ -32,6 +32,7 @@ func (s *session) record(ctx context.Context, rows Rows) error {
 		})
 		total += n
 		if err == nil && n == 0 {
+			s.recovery.left(total)
 			s.recorded(total)
 			return nil
 		}
@@ -45,6 +46,7 @@ func (s *session) recorded(rows int) {
 		s.saver.release()
 	}
 	s.sweeper.Kick()
+	s.recovery.finish()
 	if rows > 0 {
 		s.log.Info().Int("count", rows).Msg("pending rows from before the start are left to the sweeper")
 	}

@@ -52,6 +52,7 @@ type Relay struct {
 	lastErr  error
 	// primaryErr is why the primary could not be asked last, nil when it could.
 	primaryErr error
+	recoveries *recoveries
 	zone       time.Duration
 	zoneSet    bool
 	ticked     time.Time
@@ -61,6 +62,7 @@ type Relay struct {
 func New(cfg Config, deps Deps, log zerolog.Logger) *Relay {
 	r := &Relay{cfg: cfg, deps: deps, log: log.With().Str("component", "relay").Logger(), role: RoleStandby}
 	r.ticked = time.Now()
+	r.recoveries = &recoveries{metrics: deps.Metrics, log: r.log}
 	r.observe()
 	return r
 }

@@ -35,6 +35,8 @@ type replay struct {
 	// topicOf returns the Kafka topic that a row goes to.
 	topicOf func(*outbox.Row) string
 	log     zerolog.Logger
+	// cost is what the window is counted in.
+	cost *recovery
 
 	over    bool
 	pending []candidate
@@ -84,7 +86,8 @@ func (r *replay) endsAt(end position.End) bool {
 
 func (r *replay) finish(end position.End) {
 	r.over = true
-	r.log.Info().Stringer("position", end).Msg("replay window passed")
+	r.log.Debug().Stringer("position", end).Msg("end of the replay window")
+	r.cost.finish()
 }
 
 // look asks the table about the rows that wait and returns them with what is known of each. A database that can't be
@@ -108,6 +111,7 @@ func (r *replay) look(ctx context.Context) ([]candidate, []replayVerdict, error)
 		row, ok := found[ref]
 		verdicts[i] = r.judge(&candidates[i], row, ok)
 	}
+	r.cost.looked(verdicts)
 	return candidates, verdicts, nil
 }
 

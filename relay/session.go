@@ -22,6 +22,8 @@ type session struct {
 	began time.Time
 	// everything tells that all that is pending at the start is the sweeper's: there was no usable position.
 	everything bool
+	// recovery is how the stream began.
+	recovery *recovery
 
 	reader  Reader // nil when only the table is swept
 	pump    *pump  // likewise
@@ -153,7 +155,7 @@ func (l *leadership) assemble(log zerolog.Logger) (*session, error) {
 	s.gate = NewGate(f, log)
 	f.gate = s.gate
 	s.marker = newMarker(r.deps.Rows, markerConfig{
-		check: l.check, batch: r.cfg.MarkBatch, delay: r.cfg.MarkDelay, policy: r.cfg.Retry,
+		check: l.check, batch: r.cfg.MarkBatch, delay: r.cfg.MarkDelay, policy: r.cfg.Retry, notes: r.recoveries,
 		observe: func(d time.Duration) { r.deps.Metrics.Mark.Observe(d.Seconds()) },
 	}, f.settled, log)
 	f.marker = s.marker
@@ -209,6 +211,7 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 	if err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
+	s.recovery = l.begin(start, window)
 	s.saver = &saver{
 		source: r.cfg.Source, by: r.cfg.By, epoch: l.epoch, store: r.deps.Checkpoints, tracker: s.tracker, cursor: cursor,
 		offsets: func() map[string]map[int32]int64 { return l.offsetsOf(s, window) },
@@ -218,7 +221,7 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 	s.sweeper = l.sweeper(s, &watermark{check: l.check, reader: reader, tracker: s.tracker, upstream: r.deps.Upstream})
 	s.pump = &pump{
 		source: r.cfg.Source, server: start.Position.Server, reader: reader, router: r.deps.Router, tracker: s.tracker,
-		check: l.check, gate: s.gate, flow: s.flow, replay: window, kick: s.sweeper.Kick, wakeIn: s.sweeper.WakeIn, delay: r.delay,
+		check: l.check, notes: r.recoveries, gate: s.gate, flow: s.flow, replay: window, kick: s.sweeper.Kick, wakeIn: s.sweeper.WakeIn, delay: r.delay,
 		metrics: r.deps.Metrics, log: l.log,
 	}
 	if err := reader.Stream(ctx, start.Position); err != nil {

@@ -26,6 +26,8 @@ type Status struct {
 	Role     Role   `json:"role"`
 	Recovery string `json:"recovery,omitempty"` // how the stream started
 	Detail   string `json:"detail,omitempty"`
+	// Recoveries are the last of each kind since the process began, the newest first.
+	Recoveries []Recovery `json:"recoveries,omitempty"`
 
 	Connected    bool      `json:"connected"`
 	Read         string    `json:"read,omitempty"` // binlog place read up to
@@ -77,7 +79,7 @@ func (r *Relay) Live() error {
 // Status returns a picture of now.
 func (r *Relay) Status() Status {
 	r.mu.Lock()
-	st := Status{Source: r.cfg.Source, Role: r.role, Recovery: r.start.Recovery, Detail: r.start.Detail}
+	st := Status{Source: r.cfg.Source, Role: r.role, Recovery: r.start.Recovery, Detail: r.start.Detail, Recoveries: r.recoveries.all()}
 	s, lastErr := r.session, r.lastErr
 	r.mu.Unlock()
 	if lastErr != nil {
@@ -113,6 +115,9 @@ func (s *session) streamStatus(st *Status) {
 	st.Transactions = s.tracker.Open()
 	if err != nil {
 		st.Errors = append(st.Errors, "checkpoint: "+err.Error())
+	}
+	if state.Waiting != "" {
+		st.Errors = append(st.Errors, "binlog waits: "+state.Waiting)
 	}
 	if state.LastError != "" {
 		st.Errors = append(st.Errors, "binlog: "+state.LastError)
@@ -156,7 +161,7 @@ func (r *Relay) Ready() []Check {
 	if s.saver == nil {
 		return checks
 	}
-	return append(checks, s.streamChecks()...)
+	return append(append(checks, s.streamChecks()...), r.recoveries.check())
 }
 
 // quietTooLong is when a connection that says nothing, not even a heartbeat, counts as not ready.
@@ -166,6 +171,8 @@ func (s *session) streamChecks() []Check {
 	state := s.reader.State()
 	binlog := Check{Name: "binlog", Detail: state.Read.String()}
 	switch {
+	case state.Waiting != "":
+		binlog.Err = errors.New("waits: " + state.Waiting)
 	case !state.Connected:
 		binlog.Err = errors.New("not connected: " + state.LastError)
 	case time.Since(state.LastEvent) > quietTooLong:

@@ -115,6 +115,7 @@ func TestReadyTellsProgress(t *testing.T) {
 		{name: "Fine", state: canal.State{Connected: true}},
 		{name: "NotConnected", state: canal.State{LastError: "refused"}, unready: "binlog"},
 		{name: "QuietForAMoment", state: canal.State{Connected: true}, quiet: quietTooLong},
+		{name: "WaitsForColumns", state: canal.State{Connected: true, Waiting: "denied"}, unready: "binlog"},
 		{name: "Quiet", state: canal.State{Connected: true}, quiet: quietTooLong + 1, unready: "binlog"},
 		{name: "NotMarking", state: canal.State{Connected: true}, mark: errBroken, unready: "mark", degraded: true},
 		{name: "NotSaving", state: canal.State{Connected: true}, save: errBroken, unready: "checkpoint", degraded: true},
@@ -133,7 +134,7 @@ func TestReadyTellsProgress(t *testing.T) {
 						require.Equal(t, tt.degraded, c.Degraded)
 					}
 				}
-				require.Equal(t, []string{"role", "mark", "kafka", "binlog", "checkpoint"}, names)
+				require.Equal(t, []string{"role", "mark", "kafka", "binlog", "checkpoint", "recovery"}, names)
 			})
 		})
 	}

@@ -50,6 +50,9 @@ func (s sourceState) text(p *render.Page) {
 	if s.LastSweepAgeSeconds > 0 {
 		p.Field("last sweep", "%s ago", seconds(s.LastSweepAgeSeconds))
 	}
+	for _, one := range st.Recoveries {
+		p.Field("recovery", "%s", one)
+	}
 	for _, check := range s.Checks {
 		if !check.OK {
 			p.Field("not well", "%s: %s%s", check.Name, check.Error, degraded(check))
