@@ -1,7 +1,3 @@
-// Package outbox is the domain: a row of the local message table, its statuses, its columns and its schema.
-//
-// It needs the standard library only, so that a service can import it without dragging in Kafka, Redis or a binlog
-// reader. The producer's call (Put) will live here too.
 package outbox
 
 import "fmt"
