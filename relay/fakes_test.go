@@ -164,12 +164,12 @@ func (b *logBuffer) logger() zerolog.Logger { return zerolog.New(b) }
 
 func newMetrics() *metrics.Source { return metrics.New("test").Source("test") }
 
-// value reads a counter.
+// value reads a counter or a gauge.
 func value(t *testing.T, c prometheus.Metric) float64 {
 	t.Helper()
 	var m dto.Metric
 	require.NoError(t, c.Write(&m))
-	return m.GetCounter().GetValue()
+	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 }
 
 var testTable = outbox.Table{Database: "app", Name: "local_message"}
