@@ -24,6 +24,7 @@ const (
 	fieldKey
 	fieldHeaders
 	fieldTrace
+	fieldBodyRef
 	numFields
 )
 
@@ -32,7 +33,7 @@ func fieldNames(c outbox.Columns) [numFields]string {
 	return [numFields]string{
 		fieldID: c.ID, fieldMsgID: c.MsgID, fieldTopic: c.Topic, fieldContent: c.Content, fieldStatus: c.Status,
 		fieldRetryCount: c.RetryCount, fieldNextRetry: c.NextRetryTime, fieldCreated: c.CreateTime,
-		fieldKey: c.Key, fieldHeaders: c.Headers, fieldTrace: c.Trace,
+		fieldKey: c.Key, fieldHeaders: c.Headers, fieldTrace: c.Trace, fieldBodyRef: c.BodyRef,
 	}
 }
 
@@ -78,6 +79,8 @@ func (m *rowMaker) apply(row *outbox.Row, image lean.Image) bool {
 			row.Headers = asText(v)
 		case fieldTrace:
 			row.TraceParent = string(asText(v))
+		case fieldBodyRef:
+			row.BodyRef = string(asText(v))
 		default:
 		}
 	}

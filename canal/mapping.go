@@ -248,6 +248,8 @@ func fieldText(row *outbox.Row, f field) string {
 		return string(row.Key)
 	case fieldTrace:
 		return row.TraceParent
+	case fieldBodyRef:
+		return row.BodyRef
 	default:
 		return ""
 	}

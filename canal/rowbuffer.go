@@ -268,5 +268,5 @@ func (b *rowBuffer) close() error {
 
 func rowSize(row *outbox.Row) int {
 	return rowOverhead + len(row.MsgID) + len(row.Topic) + len(row.Content) + len(row.Key) + len(row.Headers) +
-		len(row.TraceParent) + len(row.NextRetry) + len(row.Created)
+		len(row.TraceParent) + len(row.BodyRef) + len(row.NextRetry) + len(row.Created)
 }

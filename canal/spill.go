@@ -120,7 +120,7 @@ func (s *spillFile) encode(b []byte, row *outbox.Row) []byte {
 	b = binary.AppendUvarint(b, row.ID)
 	b = binary.AppendUvarint(b, uint64(row.Status))
 	b = binary.AppendVarint(b, int64(row.RetryCount))
-	for _, text := range [...]string{row.MsgID, row.Topic, row.TraceParent, row.NextRetry, row.Created} {
+	for _, text := range [...]string{row.MsgID, row.Topic, row.TraceParent, row.BodyRef, row.NextRetry, row.Created} {
 		b = binary.AppendUvarint(b, uint64(len(text)))
 		b = append(b, text...)
 	}
@@ -157,7 +157,7 @@ func (s *spillFile) decode(record []byte) (outbox.Row, error) {
 	row.ID = d.uvarint()
 	row.Status = outbox.Status(d.uvarint())
 	row.RetryCount = int(d.varint())
-	for _, text := range [...]*string{&row.MsgID, &row.Topic, &row.TraceParent, &row.NextRetry, &row.Created} {
+	for _, text := range [...]*string{&row.MsgID, &row.Topic, &row.TraceParent, &row.BodyRef, &row.NextRetry, &row.Created} {
 		*text = string(d.take(d.uvarint()))
 	}
 	for _, bytes := range [...]*[]byte{&row.Content, &row.Key, &row.Headers} {

@@ -130,6 +130,7 @@ func (k checker) columns(c Columns, at string) {
 		{"headers", c.Headers},
 		{"last_error", c.LastError},
 		{"trace", c.Trace},
+		{"body_ref", c.BodyRef},
 	}
 	for _, column := range columns {
 		name := strings.ToLower(column.name)

@@ -43,7 +43,7 @@ func defaultSource() Source {
 			ID: "id", MsgID: "msg_id", Topic: "topic", Content: "msg_content", Status: "status",
 			RetryCount: "retry_count", NextRetryTime: "next_retry_time",
 			CreateTime: "create_time", UpdateTime: "update_time",
-			Key: "msg_key", Headers: "headers", LastError: "last_error", Trace: "trace_parent",
+			Key: "msg_key", Headers: "headers", LastError: "last_error", Trace: "trace_parent", BodyRef: "body_ref",
 		},
 		Statuses: Statuses{Pending: 0, Sent: 1, Failed: 2, Consumed: 3, Dead: 4, Discarded: 5},
 	}

@@ -10,7 +10,7 @@ type Source struct {
 	ServerID uint32   `yaml:"server_id" doc:"The replica id the relay reads under. 0: derived from name and host, and checked to be free."`
 	Tables   []string `yaml:"tables" doc:"The message tables, as database.table. A part between slashes is an anchored regular expression: app./local_message_\\d+/."`
 	Mode     string   `yaml:"mode" oneof:"auto|stream|sweep" doc:"auto: stream and sweep, and sweep alone, loudly, while the stream cannot run. stream: never go on without it. sweep: no binlog at all."`
-	Columns  Columns  `yaml:"columns" doc:"The names of the table's columns. The last four are used where the table has them."`
+	Columns  Columns  `yaml:"columns" doc:"The names of the table's columns. The last five are used where the table has them."`
 	Statuses Statuses `yaml:"statuses" doc:"The number that the table stores for each status."`
 }
 
@@ -39,6 +39,7 @@ type Columns struct {
 	Headers       string `yaml:"headers" doc:"Optional: a JSON object of strings."`
 	LastError     string `yaml:"last_error" doc:"Optional: why the last try failed."`
 	Trace         string `yaml:"trace" doc:"Optional: a W3C traceparent."`
+	BodyRef       string `yaml:"body_ref" doc:"Optional: where the body was staged in Kafka (topic/partition/offset), for rows that do not hold it."`
 }
 
 // Statuses are the numbers that the table stores.

@@ -27,6 +27,8 @@ type Row struct {
 	// Headers is the headers column's JSON text, nil when the column is missing or NULL. Untrusted: it may be no JSON at all.
 	Headers     []byte
 	TraceParent string
+	// BodyRef says where the body was staged, as ParseBodyRef reads it; "" when the row has it in Content.
+	BodyRef string
 	Status      Status
 	RetryCount  int
 	// NextRetry is the next_retry_time as the database prints it (the server's time zone), "" when NULL.
@@ -48,8 +50,8 @@ func (r *Row) Ref() Ref { return Ref{Table: r.Table, ID: r.ID, MsgID: r.MsgID} }
 // Columns maps each meaning to the name of its column. Names are compared without regard to case, as MySQL does.
 type Columns struct {
 	ID, MsgID, Topic, Content, Status, RetryCount, NextRetryTime, CreateTime, UpdateTime string
-	// The last four are used where the table has them.
-	Key, Headers, LastError, Trace string
+	// The last five are used where the table has them.
+	Key, Headers, LastError, Trace, BodyRef string
 }
 
 // DefaultColumns returns the names of the pattern's table.
@@ -57,7 +59,7 @@ func DefaultColumns() Columns {
 	return Columns{
 		ID: "id", MsgID: "msg_id", Topic: "topic", Content: "msg_content", Status: "status",
 		RetryCount: "retry_count", NextRetryTime: "next_retry_time", CreateTime: "create_time", UpdateTime: "update_time",
-		Key: "msg_key", Headers: "headers", LastError: "last_error", Trace: "trace_parent",
+		Key: "msg_key", Headers: "headers", LastError: "last_error", Trace: "trace_parent", BodyRef: "body_ref",
 	}
 }
 

@@ -7,15 +7,16 @@ type SchemaOptions struct {
 	// Columns gives the names; the zero value means DefaultColumns. An optional column is made only when asked for below.
 	Columns Columns
 	// Key adds the column of the Kafka key, Headers the one of the record's headers, LastError the one in which the relay
-	// keeps why a message could not be sent, and Trace the one of the W3C traceparent.
-	Key, Headers, LastError, Trace bool
+	// keeps why a message could not be sent, and Trace the one of the W3C traceparent. BodyRef adds the one that tells where a
+	// staged body lies; the body itself then stays out of the database.
+	Key, Headers, LastError, Trace, BodyRef bool
 	// IfNotExists makes the statement harmless where the table exists.
 	IfNotExists bool
 	// Options follows the closing bracket, such as "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4".
 	Options string
 }
 
-// AllColumns returns options that ask for every optional column.
+// AllColumns returns options that ask for every optional column of a table that holds its bodies.
 func AllColumns() SchemaOptions {
 	return SchemaOptions{Key: true, Headers: true, LastError: true, Trace: true}
 }
@@ -42,6 +43,9 @@ func Schema(table Table, opts SchemaOptions) string {
 		if opts.wants(extra.Name, c) {
 			lines = append(lines, extra.Definition())
 		}
+	}
+	if opts.BodyRef {
+		lines = append(lines, OptionalColumn{Name: c.BodyRef, Type: "VARCHAR(320)"}.Definition())
 	}
 	lines = append(lines,
 		"UNIQUE KEY "+quote("uk_"+c.MsgID)+" ("+quote(c.MsgID)+")",
@@ -81,7 +85,8 @@ type OptionalColumn struct {
 // Definition returns the column as CREATE TABLE and ADD COLUMN take it.
 func (c OptionalColumn) Definition() string { return quote(c.Name) + " " + c.Type + " NULL" }
 
-// OptionalColumns returns the columns beyond the pattern's own, under the names given; those without a name are left out.
+// OptionalColumns returns the columns beyond the pattern's own, under the names given; those without a name are left out. The
+// column of staged bodies is not among them: a table has it where its service stages bodies.
 func OptionalColumns(c Columns) []OptionalColumn {
 	all := []OptionalColumn{
 		{Name: c.Key, Type: "VARCHAR(255)"},

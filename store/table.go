@@ -77,6 +77,7 @@ func needs(c outbox.Columns) []need {
 		{meaning: "headers", name: c.Headers, optional: true, fits: anything},
 		{meaning: "last_error", name: c.LastError, optional: true, fits: anything},
 		{meaning: "trace", name: c.Trace, optional: true, fits: anything},
+		{meaning: "body_ref", name: c.BodyRef, optional: true, fits: anything},
 	}
 }
 
