@@ -28,6 +28,10 @@ func Classify(err error) retry.Class {
 	// What was on its way when we gave up: unknown, whatever sarama says besides.
 	case errors.Is(err, ErrAbandoned):
 		return retry.Unreachable
+	case errors.Is(err, ErrBodyGone):
+		return retry.Never
+	case errors.Is(err, errBodyNotYet):
+		return retry.Refused
 	// One record of a batch is too large or invalid, the broker does not tell which: the topic's next records go alone.
 	case errors.Is(err, ErrBatchRefused):
 		return retry.Refused
@@ -110,6 +114,8 @@ func Reason(err error) string {
 		return "abandoned"
 	case errors.Is(err, ErrBatchRefused):
 		return "batch_refused"
+	case errors.Is(err, ErrBodyGone):
+		return "body_gone"
 	case errors.Is(err, sarama.ErrOutOfBrokers):
 		return "unreachable"
 	}
