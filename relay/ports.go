@@ -50,6 +50,7 @@ type Broker interface {
 	Topic(ctx context.Context, name string) (kafka.Topic, error)
 	CreateTopic(ctx context.Context, name string) error
 	Reachable(ctx context.Context) error
+	Bodies(ctx context.Context, refs []outbox.BodyRef) []kafka.Body
 	TailMsgIDs(ctx context.Context, from map[string]map[int32]int64, since time.Time, topics []string, limit int) (ids map[kafka.Published]struct{}, complete bool, err error)
 }
 

@@ -100,15 +100,21 @@ func (p *prober) try(ctx context.Context, rec *router.Record, seen func(maxBytes
 }
 
 func classify(err error) retry.Class {
-	if errors.Is(err, errNoTopic) {
+	switch {
+	case errors.Is(err, errNoTopic):
 		return retry.Refused
+	case errors.Is(err, errBadBodyRef):
+		return retry.Never
 	}
 	return kafka.Classify(err)
 }
 
 func reasonOf(err error) string {
-	if errors.Is(err, errNoTopic) {
+	switch {
+	case errors.Is(err, errNoTopic):
 		return "no_topic"
+	case errors.Is(err, errBadBodyRef):
+		return "bad_body_ref"
 	}
 	return kafka.Reason(err)
 }

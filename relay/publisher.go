@@ -10,9 +10,10 @@ import (
 
 // publisher is the producer as the sweeper sees it (sweeper.Publisher).
 type publisher struct {
-	flow *flow
-	tail *tail
-	gone chan struct{}
+	flow   *flow
+	tail   *tail
+	bodies bodies
+	gone   chan struct{}
 }
 
 // Publish hands a record to the producer that the stream uses too, so that both share one order per partition.

@@ -26,6 +26,7 @@ type pump struct {
 	gate    *Gate
 	flow    *flow
 	replay  *replay
+	bodies  bodies
 	check   func() error // an error when nothing may be sent any more
 	notes   *recoveries
 	kick    func()
@@ -49,12 +50,19 @@ func (p *pump) run(ctx context.Context) error {
 	}
 }
 
-// next returns the next transaction. Rows of the replay window do not wait for more of them longer than a moment.
+// bodyGatherTime is how long a row with a staged body waits for others whose bodies can be read with its own.
+const bodyGatherTime = time.Millisecond
+
+// next returns the next transaction. Rows that are looked up do not wait for more of them longer than a moment.
 func (p *pump) next(ctx context.Context) (*canal.Transaction, error) {
 	if !p.replay.waiting() {
 		return p.reader.Next(ctx)
 	}
-	moment, cancel := context.WithTimeout(ctx, gatherTime)
+	gather := gatherTime
+	if p.replay.over {
+		gather = bodyGatherTime
+	}
+	moment, cancel := context.WithTimeout(ctx, gather)
 	defer cancel()
 	txn, err := p.reader.Next(moment)
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
@@ -98,9 +106,10 @@ func (p *pump) transaction(ctx context.Context, txn *canal.Transaction) error {
 	return nil
 }
 
-// take brings one row on its way, in the replay window once it was looked up.
+// take brings one row on its way: in the replay window once it was looked up, with a staged body once that is here, and never
+// before another that waits for either.
 func (p *pump) take(ctx context.Context, c *candidate) error {
-	if p.replay.over {
+	if p.replay.over && c.row.BodyRef == "" && !p.replay.waiting() {
 		return p.row(ctx, c, metrics.OriginStream)
 	}
 	if full := p.replay.add(*c); full {
@@ -109,14 +118,27 @@ func (p *pump) take(ctx context.Context, c *candidate) error {
 	return nil
 }
 
-// lookUp asks about the rows that wait in the replay window and brings those on their way that still have to be sent.
+// lookUp asks about the rows that wait and brings those on their way that still have to be sent.
 func (p *pump) lookUp(ctx context.Context) error {
+	origin := metrics.OriginReplay
+	if p.replay.over {
+		origin = metrics.OriginStream
+	}
 	candidates, verdicts, err := p.replay.look(ctx)
 	if err != nil {
 		return err
 	}
+	filled := 0
 	for i := range candidates {
 		c := &candidates[i]
+		if i == filled {
+			group, more := p.staged(candidates[i:], verdicts[i:])
+			if filled += more; len(group) > 0 {
+				if err := p.fillGroup(ctx, group); err != nil {
+					return err
+				}
+			}
+		}
 		switch verdicts[i] {
 		case replaySettled:
 			p.metrics.Suppressed.WithLabelValues(metrics.ByStatus).Inc()
@@ -127,7 +149,7 @@ func (p *pump) lookUp(ctx context.Context) error {
 			p.metrics.Suppressed.WithLabelValues(metrics.ByTail).Inc()
 			err = p.flow.alreadyPublished(ctx, p.item(c, metrics.OriginReplay))
 		case replayUnknown:
-			err = p.row(ctx, c, metrics.OriginReplay)
+			err = p.row(ctx, c, origin)
 		}
 		if err != nil {
 			return err
@@ -157,6 +179,9 @@ func (p *pump) row(ctx context.Context, c *candidate, origin string) error {
 		}
 	}
 	it := p.item(c, origin)
+	if c.bodyless != nil {
+		return p.flow.bodyless(ctx, it, c.row.Topic, c.bodyless)
+	}
 	rec, err := p.router.Route(&c.row, p.position(c.end, c.number))
 	if refusal, ok := errors.AsType[*router.Refusal](err); ok {
 		return p.flow.refuse(ctx, it, c.row.Topic, string(refusal.Reason), refusal.Text)

@@ -20,6 +20,8 @@ type candidate struct {
 	committed time.Time
 	end       position.End
 	number    int // of the row in its transaction, from 1
+	// bodyless is why the row's staged body can't be had.
+	bodyless error
 }
 
 // replay is the replay window: from the loaded checkpoint to the binlog's end as it was at the start. What lies in it
@@ -71,7 +73,7 @@ func (r *replay) waiting() bool { return len(r.pending) > 0 }
 func (r *replay) add(c candidate) (full bool) {
 	r.pending = append(r.pending, c)
 	r.bytes += len(c.row.Content)
-	return len(r.pending) >= gatherRows || r.bytes >= gatherBytes
+	return len(r.pending) >= gatherRows || r.bytes >= gatherBytes || r.over && len(r.pending) >= bodyGroup
 }
 
 // endsAt reports whether the window ends at or before a transaction's end.
@@ -91,12 +93,15 @@ func (r *replay) finish(end position.End) {
 }
 
 // look asks the table about the rows that wait and returns them with what is known of each. A database that can't be
-// read is waited for: without its answer everything would be sent again.
+// read is waited for: without its answer everything would be sent again. Behind the window nothing is asked.
 func (r *replay) look(ctx context.Context) ([]candidate, []replayVerdict, error) {
 	candidates := r.pending
 	r.pending, r.bytes = nil, 0
 	if len(candidates) == 0 {
 		return nil, nil, nil
+	}
+	if r.over {
+		return candidates, make([]replayVerdict, len(candidates)), nil
 	}
 	refs := make([]outbox.Ref, len(candidates))
 	for i := range candidates {

@@ -164,7 +164,7 @@ func (l *leadership) assemble(log zerolog.Logger) (*session, error) {
 		return nil, err
 	}
 	f.producer = producer
-	s.out = &publisher{flow: f, gone: make(chan struct{})}
+	s.out = &publisher{flow: f, bodies: bodies{broker: r.deps.Broker}, gone: make(chan struct{})}
 	return s, nil
 }
 
@@ -221,7 +221,8 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 	s.sweeper = l.sweeper(s, &watermark{check: l.check, reader: reader, tracker: s.tracker, upstream: r.deps.Upstream})
 	s.pump = &pump{
 		source: r.cfg.Source, server: start.Position.Server, reader: reader, router: r.deps.Router, tracker: s.tracker,
-		check: l.check, notes: r.recoveries, gate: s.gate, flow: s.flow, replay: window, kick: s.sweeper.Kick, wakeIn: s.sweeper.WakeIn, delay: r.delay,
+		check: l.check, notes: r.recoveries, gate: s.gate, flow: s.flow, replay: window, bodies: bodies{broker: r.deps.Broker},
+		kick: s.sweeper.Kick, wakeIn: s.sweeper.WakeIn, delay: r.delay,
 		metrics: r.deps.Metrics, log: l.log,
 	}
 	if err := reader.Stream(ctx, start.Position); err != nil {

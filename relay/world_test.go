@@ -12,6 +12,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/relay"
 	"example.com/outbox-relay/router"
@@ -37,6 +38,9 @@ type world struct {
 
 	epoch int64
 	saved *checkpoint.Record
+
+	staging bool // some rows have their bodies staged
+	bodies  []kafka.Body
 
 	sqlDown bool
 	kafkaUp bool
@@ -110,6 +114,9 @@ func (w *world) insert(topic, key string, next time.Time) outbox.Row {
 	row := outbox.Row{
 		Table: messages, ID: w.nextID, MsgID: fmt.Sprintf("m%06d", w.nextID),
 		Topic: topic, Content: []byte(`{}`), Key: []byte(key),
+	}
+	if w.staging {
+		w.stage(&row)
 	}
 	if !next.IsZero() {
 		row.NextRetry = next.UTC().Format(time.DateTime)

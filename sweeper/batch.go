@@ -26,12 +26,22 @@ type batch struct {
 type prepared struct {
 	row outbox.Row
 	rec *router.Record
+	// bodyless is why the row's staged body can't be had for now: it fails in its turn.
+	bodyless error
 }
 
 // prepare routes the rows; those that can never be sent are dead.
-func (s *Sweeper) prepare(rows []outbox.Row) *batch {
+func (s *Sweeper) prepare(ctx context.Context, rows []outbox.Row) *batch {
 	b := &batch{ready: make([]prepared, 0, len(rows))}
-	for i := range rows {
+	n, bodyless := s.out.Fill(ctx, rows)
+	for i := range rows[n:] {
+		b.release = append(b.release, rows[n+i].Ref())
+	}
+	for i := range rows[:n] {
+		if err := bodyless[i]; err != nil {
+			s.prepareBodyless(b, &rows[i], err)
+			continue
+		}
 		rec, err := s.router.Route(&rows[i], positionHeader)
 		if err == nil && s.out.Published(rec.Topic, rows[i].MsgID) {
 			s.metrics.Suppressed.WithLabelValues(metrics.ByTail).Inc()
@@ -49,6 +59,14 @@ func (s *Sweeper) prepare(rows []outbox.Row) *batch {
 		s.noteDead(b, &rows[i], reason, err)
 	}
 	return b
+}
+
+func (s *Sweeper) prepareBodyless(b *batch, row *outbox.Row, err error) {
+	if class, reason := s.out.Classify(err); class == retry.Never {
+		s.noteDead(b, row, reason, err)
+		return
+	}
+	b.ready = append(b.ready, prepared{row: *row, rec: &router.Record{Topic: row.Topic}, bodyless: err})
 }
 
 // positionHeader is the outbox_position of a record that the sweeper sends.
@@ -72,7 +90,10 @@ func (b *batch) releaseRest() {
 // lone sends the first row by itself and reports whether it was acked. When not, the topic is closed.
 func (s *Sweeper) lone(ctx context.Context, topic string, b *batch) bool {
 	p := b.take()
-	err := s.out.Try(ctx, p.rec)
+	err := p.bodyless
+	if err == nil {
+		err = s.out.Try(ctx, p.rec)
+	}
 	if err == nil {
 		s.noteSent(b, &p)
 		return true
@@ -92,6 +113,9 @@ func (s *Sweeper) publish(ctx context.Context, topic string, b *batch) {
 	results := make(chan result, len(rows)) // of full size: done must not block
 	handed := 0
 	for i := range rows {
+		if rows[i].bodyless != nil {
+			break
+		}
 		err := s.out.Publish(ctx, rows[i].rec, func(err error) { results <- result{row: i, err: err} })
 		if err != nil {
 			break
@@ -100,6 +124,11 @@ func (s *Sweeper) publish(ctx context.Context, topic string, b *batch) {
 	}
 	s.collect(topic, b, rows[:handed], results)
 	b.ready = rows[handed:]
+	if len(b.ready) > 0 && b.ready[0].bodyless != nil {
+		p := b.take()
+		wait := s.note(b, &p, p.bodyless)
+		s.gate.Close(topic, p.bodyless.Error(), wait)
+	}
 	b.releaseRest()
 }
 

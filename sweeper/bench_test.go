@@ -129,6 +129,7 @@ type broker struct {
 	mu       sync.Mutex
 	kafka    []string // msg_ids, lone ones with a ~ before them
 	refuse   func(msgID string) error
+	fill     func(rows []outbox.Row) (n int, errs []error)
 	silent   func(msgID string) bool // no result comes
 	gone     chan struct{}
 	tail     map[string]bool
@@ -176,6 +177,14 @@ func (b *broker) Publish(_ context.Context, rec *router.Record, done func(error)
 }
 
 func (b *broker) Try(_ context.Context, rec *router.Record) error { return b.deliver(rec, "~") }
+// Fill knows no staged bodies but what a test says.
+func (b *broker) Fill(_ context.Context, rows []outbox.Row) (n int, errs []error) {
+	if b.fill != nil {
+		return b.fill(rows)
+	}
+	return len(rows), make([]error, len(rows))
+}
+
 func (b *broker) Published(topic, msgID string) bool              { return b.tail[topic+"/"+msgID] }
 func (b *broker) Marked()                                         { b.marked++ }
 func (b *broker) Gone() <-chan struct{}                           { return b.gone }

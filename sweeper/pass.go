@@ -118,7 +118,7 @@ func byTopic(rows []outbox.Row) [][]outbox.Row {
 
 // topic sends claimed rows of one topic that is open, or that nobody has tried yet.
 func (s *Sweeper) topic(ctx context.Context, rows []outbox.Row) (Result, error) {
-	b := s.prepare(rows)
+	b := s.prepare(ctx, rows)
 	topic := rows[0].Topic
 	if len(b.ready) > 0 {
 		switch probe, open := s.gate.BeginProbe(topic); {

@@ -1,0 +1,164 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/retry"
+)
+
+// errBadBodyRef is a body_ref that names no record.
+var errBadBodyRef = errors.New("correct the row's body_ref, or discard the message")
+
+// bodies brings staged bodies into rows. One goroutine uses it.
+type bodies struct {
+	broker  Broker
+	largest int // of the last group, in bytes
+}
+
+const (
+	bodyGroup      = 64
+	bodyGroupBytes = 8 << 20
+)
+
+// next returns how many bodies to read at once: as many as a group has, but fewer where they are large.
+func (b *bodies) next() int {
+	if b.largest == 0 {
+		return bodyGroup
+	}
+	return min(bodyGroup, max(1, bodyGroupBytes/b.largest))
+}
+
+// fill reads the bodies of rows that have theirs staged, and returns why one could not be had, for each row.
+func (b *bodies) fill(ctx context.Context, rows []*outbox.Row) []error {
+	errs := make([]error, len(rows))
+	refs := make([]outbox.BodyRef, 0, len(rows))
+	asked := make([]int, 0, len(rows))
+	for i, row := range rows {
+		ref, err := outbox.ParseBodyRef(row.BodyRef)
+		if err != nil {
+			errs[i] = fmt.Errorf("%w: %w", err, errBadBodyRef)
+			continue
+		}
+		refs, asked = append(refs, ref), append(asked, i)
+	}
+	b.largest = 0
+	for n, body := range b.broker.Bodies(ctx, refs) {
+		row, err := rows[asked[n]], body.Err
+		if err == nil && body.MsgID != row.MsgID {
+			err = fmt.Errorf("the record at %s has another msg_id: %w", refs[n], kafka.ErrBodyGone)
+		}
+		row.Content, errs[asked[n]] = body.Value, err
+		b.largest = max(b.largest, len(body.Value))
+	}
+	return errs
+}
+
+// fillGroup fills rows of the stream that go on next. Brokers that are away are waited for: nothing could be sent anyway. When
+// only some bodies can't be had, their rows say why.
+func (p *pump) fillGroup(ctx context.Context, group []*candidate) error {
+	rows := make([]*outbox.Row, len(group))
+	for i, c := range group {
+		rows[i] = &c.row
+	}
+	backoff := retry.NewBackoff(100*time.Millisecond, 2*time.Second, nil)
+	for {
+		errs := p.bodies.fill(ctx, rows)
+		away := false
+		for i, err := range errs {
+			group[i].bodyless = err
+			away = away || err != nil && classify(err) == retry.Unreachable
+		}
+		if !away || p.bodies.broker.Reachable(ctx) == nil {
+			return ctx.Err()
+		}
+		p.flow.outage.away(errors.Join(errs...), p.log)
+		if err := retry.Wait(ctx, backoff.Next()); err != nil {
+			return err
+		}
+	}
+}
+
+// staged returns the rows, from the first on, whose bodies are read together.
+func (p *pump) staged(candidates []candidate, verdicts []replayVerdict) (group []*candidate, until int) {
+	for i := range candidates {
+		if len(group) == p.bodies.next() {
+			return group, i
+		}
+		if verdicts[i] == replayUnknown && candidates[i].row.BodyRef != "" {
+			group = append(group, &candidates[i])
+		}
+	}
+	return group, len(candidates)
+}
+
+// bodyless takes a row whose staged body can't be had. One that is gone is dead; otherwise its topic waits for it.
+func (f *flow) bodyless(ctx context.Context, it *item, topic string, err error) error {
+	if classify(err) == retry.Never {
+		return f.refuse(ctx, it, topic, reasonOf(err), err.Error())
+	}
+	if err := f.reserve(ctx, it); err != nil {
+		return err
+	}
+	it.topic = f.gate.lookup(topic)
+	f.gate.closeBehind(it.topic, it, err.Error(), time.Now().Add(f.pause))
+	return nil
+}
+
+// closeBehind closes the topic because of the stream's next message, which has nothing that could be sent, and defers that
+// behind what is held. A probe that is still out does not open the topic then, but has it drained.
+func (g *Gate) closeBehind(t *topic, it *item, reason string, probeAt time.Time) {
+	g.mu.Lock()
+	switch t.state {
+	case closed, draining:
+		g.mu.Unlock()
+		g.deferItem(t, it)
+		return
+	case probing, handing:
+		left := append(g.giveUpHolding(t), it)
+		t.deferring++
+		g.mu.Unlock()
+		g.deferAll(left)
+		return
+	case fresh, open, flushing:
+		t.held = append(t.held, it)
+	}
+	g.mu.Unlock()
+	g.close(t, reason, probeAt)
+}
+
+// Fill brings staged bodies into rows of the sweeper's, as many from the first on as may be in memory together, and returns
+// how many that are and why one of them has none.
+func (p *publisher) Fill(ctx context.Context, rows []outbox.Row) (n int, errs []error) {
+	errs = make([]error, 0, len(rows))
+	taken := 0
+	for len(errs) < len(rows) && taken < sweptBodyBytes {
+		rest := rows[len(errs):]
+		group := make([]*outbox.Row, 0, bodyGroup)
+		size := 0
+		for size < len(rest) && len(group) < p.bodies.next() {
+			if rest[size].BodyRef != "" {
+				group = append(group, &rest[size])
+			}
+			size++
+		}
+		why := make(map[*outbox.Row]error, len(group))
+		if len(group) > 0 {
+			for i, err := range p.bodies.fill(ctx, group) {
+				why[group[i]] = err
+				taken += len(group[i].Content)
+			}
+		}
+		for i := range rest[:size] {
+			errs = append(errs, why[&rest[i]])
+		}
+	}
+	return len(errs), errs
+}
+
+// sweptBodyBytes bounds the staged bodies that the sweeper has in memory at once.
+const sweptBodyBytes = 32 << 20
