@@ -37,3 +37,6 @@ func ParseBodyRef(text string) (BodyRef, error) {
 	}
 	return BodyRef{Topic: parts[0], Partition: int32(partition), Offset: offset}, nil
 }
+
+// bodyRefType holds the longest topic that Kafka allows with a partition and an offset.
+const bodyRefType = "VARCHAR(320)"

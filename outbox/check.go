@@ -129,8 +129,23 @@ func tooLong(s string, limit int) bool {
 	return len(s) > limit && utf8.RuneCountInString(s) > limit
 }
 
-// body returns the content's text. The error tells no content.
+// body returns the content's text, "" for a staged body. The error tells no content.
 func (b *Box) body(value any) (string, error) {
+	if ref, staged := value.(BodyRef); staged {
+		if _, err := ParseBodyRef(ref.String()); err != nil {
+			return "", errors.Join(invalid("Body", "is staged nowhere"), err)
+		}
+		return "", nil
+	}
+	content, err := b.encode(value)
+	if err == nil && len(content) > b.limits.Body {
+		return "", invalid("Body", "has %d bytes and may have %d; make it smaller, or the column larger and then Limits.Body", len(content), b.limits.Body)
+	}
+	return content, err
+}
+
+// encode returns a body as it goes out, whatever its size.
+func (b *Box) encode(value any) (string, error) {
 	var given []byte
 	switch v := value.(type) {
 	case nil:
@@ -144,7 +159,7 @@ func (b *Box) body(value any) (string, error) {
 		if err != nil {
 			return "", errors.Join(invalid("Body", "of type %T can't be encoded as JSON", value), err)
 		}
-		return string(encoded), b.checkSize(len(encoded))
+		return string(encoded), nil
 	}
 	switch {
 	case len(given) == 0:
@@ -152,14 +167,7 @@ func (b *Box) body(value any) (string, error) {
 	case b.cfg.Text && !utf8.Valid(given), !b.cfg.Text && !validJSON(given):
 		return "", b.noText(given)
 	}
-	return string(given), b.checkSize(len(given))
-}
-
-func (b *Box) checkSize(size int) error {
-	if size > b.limits.Body {
-		return invalid("Body", "has %d bytes and may have %d; make it smaller, or the column larger and then Limits.Body", size, b.limits.Body)
-	}
-	return nil
+	return string(given), nil
 }
 
 // validJSON is json.Valid for text that is UTF-8, too: json.Valid takes any byte within a string.

@@ -8,7 +8,7 @@ import (
 
 // shape is what a Box knows about its table.
 type shape struct {
-	key, headers, trace bool // has the optional column
+	key, headers, trace, bodyRef bool // has the optional column
 	// timestamp says that next_retry_time is a TIMESTAMP, which the server converts from the session's time zone, and no DATETIME.
 	timestamp bool
 }
@@ -29,6 +29,9 @@ func (b *Box) Optional(ctx context.Context, tx Queryer) (Columns, error) {
 	}
 	if !s.trace {
 		c.Trace = ""
+	}
+	if !s.bodyRef {
+		c.BodyRef = ""
 	}
 	return c, nil
 }
@@ -51,6 +54,7 @@ func (b *Box) learn(ctx context.Context, tx Queryer) (*shape, error) {
 		s.key = s.key || is(b.cfg.Columns.Key)
 		s.headers = s.headers || is(b.cfg.Columns.Headers)
 		s.trace = s.trace || is(b.cfg.Columns.Trace)
+		s.bodyRef = s.bodyRef || is(b.cfg.Columns.BodyRef)
 		if is(b.cfg.Columns.NextRetryTime) {
 			s.timestamp = column.DatabaseTypeName() == "TIMESTAMP"
 		}
@@ -72,14 +76,14 @@ func (b *Box) shape(ctx context.Context, tx Execer, wants variant) (*shape, erro
 	queryer, ok := tx.(Queryer)
 	if !ok || b.unlearned {
 		// Nobody can be asked. A missing column fails the statement; the trace alone is not worth that.
-		return &shape{key: b.cfg.Columns.Key != "", headers: b.cfg.Columns.Headers != ""}, nil
+		return &shape{key: b.cfg.Columns.Key != "", headers: b.cfg.Columns.Headers != "", bodyRef: b.cfg.Columns.BodyRef != ""}, nil
 	}
 	return b.learn(ctx, queryer)
 }
 
 // serves reports whether the table has what must not be left out.
 func (s *shape) serves(wants variant) bool {
-	return (s.key || wants&withKey == 0) && (s.headers || wants&withHeaders == 0)
+	return (s.key || wants&withKey == 0) && (s.headers || wants&withHeaders == 0) && (s.bodyRef || wants&withBodyRef == 0)
 }
 
 // missing names the column that a message needs and the table lacks.
@@ -96,6 +100,8 @@ func (b *Box) missing(s *shape, wants variant) error {
 		return lacks("a Key", b.cfg.Columns.Key, DefaultColumns().Key, "VARCHAR(255)")
 	case wants&withHeaders != 0 && !s.headers:
 		return lacks("Headers", b.cfg.Columns.Headers, DefaultColumns().Headers, "TEXT")
+	case wants&withBodyRef != 0 && !s.bodyRef:
+		return lacks("a staged Body", b.cfg.Columns.BodyRef, DefaultColumns().BodyRef, bodyRefType)
 	}
 	return nil
 }

@@ -9,14 +9,14 @@ import (
 
 // draft is a message on its way into a row.
 type draft struct {
-	id, topic, content, key, headers, trace, due string
+	id, topic, content, key, headers, trace, bodyRef, due string
 
 	source *Message
 	wants  variant
 }
 
 // maxArgs is how many placeholders an INSERT of one row has at most.
-const maxArgs = 8
+const maxArgs = 9
 
 // draft checks and encodes a message. Nothing of it needs the database.
 func (b *Box) draft(ctx context.Context, m *Message) (draft, error) {
@@ -29,6 +29,10 @@ func (b *Box) draft(ctx context.Context, m *Message) (draft, error) {
 		d.id = b.ids.next(b.now())
 	} else {
 		d.wants |= once
+	}
+	if ref, staged := m.Body.(BodyRef); staged {
+		d.bodyRef = ref.String()
+		d.wants |= withBodyRef
 	}
 	if d.key != "" {
 		d.wants |= withKey
@@ -85,7 +89,7 @@ func (d *draft) args(args []any, v variant) []any {
 	for _, extra := range [...]struct {
 		bit   variant
 		value string
-	}{{withKey, d.key}, {withHeaders, d.headers}, {withTrace, d.trace}, {withDue, d.due}} {
+	}{{withKey, d.key}, {withHeaders, d.headers}, {withTrace, d.trace}, {withBodyRef, d.bodyRef}, {withDue, d.due}} {
 		switch {
 		case v&extra.bit == 0:
 		case d.wants&extra.bit == 0:
@@ -100,7 +104,7 @@ func (d *draft) args(args []any, v variant) []any {
 // size is about what the message takes in a statement.
 func (d *draft) size() int {
 	const rest = 128 // quotes, commas, the tuple's own text
-	return len(d.id) + len(d.topic) + len(d.content) + len(d.key) + len(d.headers) + len(d.trace) + len(d.due) + rest
+	return len(d.id) + len(d.topic) + len(d.content) + len(d.key) + len(d.headers) + len(d.trace) + len(d.bodyRef) + len(d.due) + rest
 }
 
 // problemList is everything that is wrong with a message.

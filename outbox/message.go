@@ -20,7 +20,8 @@ type Message struct {
 	// silence. "" means no order to keep. At most 255 characters.
 	Key string
 	// Body is the content. []byte and json.RawMessage are JSON already and go out byte by byte as they are (see Config.Text for
-	// other text). Anything else is encoded by encoding/json: mind that a string becomes a JSON string, in quotes.
+	// other text). A BodyRef is a body that Stage has put into Kafka: the row then has none. Anything else is encoded by
+	// encoding/json: mind that a string becomes a JSON string, in quotes.
 	Body any
 	// Headers become Kafka headers. They need the column headers (Columns.Headers). The names msg_id and outbox_* are the
 	// relay's own and are refused.

@@ -28,9 +28,9 @@ type Row struct {
 	Headers     []byte
 	TraceParent string
 	// BodyRef says where the body was staged, as ParseBodyRef reads it; "" when the row has it in Content.
-	BodyRef string
-	Status      Status
-	RetryCount  int
+	BodyRef    string
+	Status     Status
+	RetryCount int
 	// NextRetry is the next_retry_time as the database prints it (the server's time zone), "" when NULL.
 	NextRetry string
 	// Created is the create_time as the database prints it; a TIMESTAMP column is printed in UTC.

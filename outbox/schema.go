@@ -45,7 +45,7 @@ func Schema(table Table, opts SchemaOptions) string {
 		}
 	}
 	if opts.BodyRef {
-		lines = append(lines, OptionalColumn{Name: c.BodyRef, Type: "VARCHAR(320)"}.Definition())
+		lines = append(lines, OptionalColumn{Name: c.BodyRef, Type: bodyRefType}.Definition())
 	}
 	lines = append(lines,
 		"UNIQUE KEY "+quote("uk_"+c.MsgID)+" ("+quote(c.MsgID)+")",

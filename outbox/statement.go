@@ -13,6 +13,7 @@ const (
 	withKey variant = 1 << iota
 	withHeaders
 	withTrace
+	withBodyRef
 	withDue
 	sessionTime // next_retry_time is a TIMESTAMP: its text is in the session's time zone
 	once        // a message of the same msg_id may be there
@@ -32,7 +33,7 @@ func (c *core) insert(v variant) string {
 	for _, extra := range []struct {
 		bit  variant
 		name string
-	}{{withKey, cols.Key}, {withHeaders, cols.Headers}, {withTrace, cols.Trace}, {withDue, cols.NextRetryTime}} {
+	}{{withKey, cols.Key}, {withHeaders, cols.Headers}, {withTrace, cols.Trace}, {withBodyRef, cols.BodyRef}, {withDue, cols.NextRetryTime}} {
 		if v&extra.bit != 0 {
 			names = append(names, extra.name)
 		}
@@ -46,7 +47,7 @@ func (c *core) insert(v variant) string {
 // tuple returns one row of VALUES. The times are the server's. A due time is given in UTC and turned into the time zone in which the
 // relay, whose sessions keep the server's, will compare it with NOW(); the writer's session may have another one.
 func (c *core) tuple(v variant) string {
-	optional := bits.OnesCount8(uint8(v & (withKey | withHeaders | withTrace)))
+	optional := bits.OnesCount8(uint8(v & (withKey | withHeaders | withTrace | withBodyRef)))
 	text := "(?, ?, ?, " + strconv.Itoa(c.cfg.Pending) + ", 0, NOW(), NOW()" + strings.Repeat(", ?", optional)
 	if v&withDue != 0 {
 		zone := "@@GLOBAL.time_zone"
