@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 )
 
@@ -46,17 +47,17 @@ type Error struct {
 
 // Error returns what was attempted, and why it failed.
 func (e *Error) Error() string {
-	text := e.Op
+	parts := []string{e.Op}
 	for _, kind := range e.kinds {
-		text += ": " + kind.Error()
+		parts = append(parts, kind.Error())
 	}
 	if e.Number != 0 {
-		text += fmt.Sprintf(" (error %d)", e.Number)
+		parts = append(parts, fmt.Sprintf("error %d", e.Number))
 	}
 	if hint := hints[e.Number]; hint != "" {
-		text += ": " + hint
+		parts = append(parts, hint)
 	}
-	return text
+	return strings.Join(parts, ": ")
 }
 
 // Unwrap returns the sentinels and the driver's error.

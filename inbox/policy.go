@@ -113,8 +113,9 @@ func (p Policy) Complete() (Policy, error) {
 type Outcome uint8
 
 const (
-	// OutcomeHandled and OutcomeDuplicate are Do's results.
+	// OutcomeHandled is a message whose handler's transaction is committed.
 	OutcomeHandled Outcome = iota
+	// OutcomeDuplicate is a message that had been handled before.
 	OutcomeDuplicate
 	// OutcomeFailed is a handler's error after which the message is tried again.
 	OutcomeFailed

@@ -8,9 +8,9 @@ type Result uint8
 const (
 	// None comes with an error: nothing is known to be done. The error says whether it may have been (ErrUnknown).
 	None Result = iota
-	// Handled: the handler ran and its transaction is committed, with the record of the message in it.
+	// Handled means that the handler ran and its transaction is committed, with the record of the message in it.
 	Handled
-	// Duplicate: the message was handled before, by this process or another of the same group. The handler did not run.
+	// Duplicate means that the message was handled before, by this process or another of the same group. The handler did not run.
 	Duplicate
 )
 

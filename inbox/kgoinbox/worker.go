@@ -43,16 +43,14 @@ func (m *member) start(ctx context.Context, client *kgo.Client, p place) *worker
 		defer cancel()
 		work, release := m.engine.Work(ctx)
 		defer release()
-		if err := w.run(ctx, work, m.engine); err != nil {
-			if stopped, ok := errors.AsType[*inbox.Stopped](err); ok {
-				m.cancel(stopped) // ends the polling, which ends everything else
-			}
+		if stopped, ok := errors.AsType[*inbox.Stopped](w.run(ctx, work, m.engine)); ok {
+			m.cancel(stopped) // ends the polling, which ends everything else
 		}
 	}()
 	return w
 }
 
-// run marks each record once it needs nothing more; the client commits what is marked.
+// run works until ctx ends or the loop is to stop, and returns why. It marks each record once it needs nothing more; the client commits what is marked.
 func (w *worker) run(ctx, work context.Context, engine *loop.Engine) error {
 	for {
 		record, err := w.next(ctx)

@@ -82,7 +82,7 @@ func (c Config) complete() (Config, *sarama.Config, error) {
 // cooperative reports whether a strategy gives partitions back one by one while the session goes on.
 func cooperative(sc *sarama.Config) bool {
 	strategies := sc.Consumer.Group.Rebalance.GroupStrategies
-	if one := sc.Consumer.Group.Rebalance.Strategy; one != nil { //nolint:staticcheck // deprecated, and sarama still prefers it
+	if one := sc.Consumer.Group.Rebalance.Strategy; one != nil { // deprecated, and sarama still prefers it
 		strategies = []sarama.BalanceStrategy{one}
 	}
 	return slices.ContainsFunc(strategies, func(s sarama.BalanceStrategy) bool {

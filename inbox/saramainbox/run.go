@@ -48,7 +48,10 @@ var _ sarama.ConsumerGroupHandler = (*member)(nil)
 
 func (m *member) run(ctx context.Context, cfg Config, sc *sarama.Config, groupID string) error {
 	group, err := m.join(ctx, cfg.Brokers, groupID, sc)
-	if group == nil {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return nil // told to stop while the brokers were away
+	case err != nil:
 		return err
 	}
 	var errs sync.WaitGroup
@@ -76,7 +79,7 @@ func (m *member) run(ctx context.Context, cfg Config, sc *sarama.Config, groupID
 	return m.reason()
 }
 
-// join waits until the brokers can be reached. It returns no group when ctx ends first.
+// join waits until the brokers can be reached, or ctx ends.
 func (m *member) join(ctx context.Context, brokers []string, groupID string, sc *sarama.Config) (sarama.ConsumerGroup, error) {
 	pause := retry.NewBackoff(pauseLeast, pauseMost, nil)
 	for {
@@ -88,8 +91,8 @@ func (m *member) join(ctx context.Context, brokers []string, groupID string, sc 
 			return nil, fmt.Errorf("consume by sarama: %w", err)
 		}
 		m.log.Warn().Err(err).Msg("brokers can't be reached, trying again")
-		if retry.Wait(ctx, pause.Next()) != nil {
-			return nil, nil
+		if err := retry.Wait(ctx, pause.Next()); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -28,9 +28,17 @@ const (
 	KeyWait      = "wait"
 )
 
+// Doer is an *inbox.Inbox.
+type Doer interface {
+	Group() string
+	Do(ctx context.Context, d inbox.Delivery, handler func(ctx context.Context, tx *sql.Tx) error) (inbox.Result, error)
+}
+
+var _ Doer = (*inbox.Inbox)(nil)
+
 // Engine handles deliveries by a policy. Any number of partitions may share one; it keeps nothing between deliveries.
 type Engine struct {
-	inbox   *inbox.Inbox
+	inbox   Doer
 	handler inbox.Handler
 	policy  inbox.Policy
 	mail    Mailer
@@ -53,7 +61,7 @@ const defaultSettle = 5 * time.Second
 var ErrDetached = errors.New("the handler did not end with its context")
 
 // New returns an engine. The policy is complete (inbox.Policy.Complete).
-func New(in *inbox.Inbox, handler inbox.Handler, policy inbox.Policy, mail Mailer, log zerolog.Logger) *Engine {
+func New(in Doer, handler inbox.Handler, policy inbox.Policy, mail Mailer, log zerolog.Logger) *Engine {
 	return &Engine{
 		inbox: in, handler: handler, policy: policy, mail: mail, log: log.With().Str(KeyGroup, in.Group()).Logger(), settle: defaultSettle,
 		hold: func() *retry.Backoff { return retry.NewBackoff(holdLeast, holdMost, nil) },
