@@ -63,7 +63,7 @@ demo: ## the whole thing on this machine, with a verdict
 .PHONY: bench
 bench: bin/rig ## what the relay reaches here: catching up, latency, memory, kills (no race detector; a quiet machine)
 	@scripts/setup.sh servers
-	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run 'TestBacklog|TestLatency|TestHundredKills' ./test/bench ./test/e2e
+	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run 'TestBacklog|TestLatency|TestStagedBodies|TestHundredKills' ./test/bench ./test/e2e
 
 .PHONY: bin/rig
 bin/rig:

@@ -45,7 +45,7 @@ func (b broker) Bodies(_ context.Context, refs []outbox.BodyRef) []kafka.Body {
 			bodies[i].Err = err
 			continue
 		}
-		bodies[i] = b.world.bodies[ref.Offset]
+		bodies[i] = b.bodies[ref.Offset]
 	}
 	return bodies
 }

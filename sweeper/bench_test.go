@@ -177,6 +177,7 @@ func (b *broker) Publish(_ context.Context, rec *router.Record, done func(error)
 }
 
 func (b *broker) Try(_ context.Context, rec *router.Record) error { return b.deliver(rec, "~") }
+
 // Fill knows no staged bodies but what a test says.
 func (b *broker) Fill(_ context.Context, rows []outbox.Row) (n int, errs []error) {
 	if b.fill != nil {
@@ -185,10 +186,10 @@ func (b *broker) Fill(_ context.Context, rows []outbox.Row) (n int, errs []error
 	return len(rows), make([]error, len(rows))
 }
 
-func (b *broker) Published(topic, msgID string) bool              { return b.tail[topic+"/"+msgID] }
-func (b *broker) Marked()                                         { b.marked++ }
-func (b *broker) Gone() <-chan struct{}                           { return b.gone }
-func (b *broker) Appeared(context.Context, string) bool           { return b.appeared }
+func (b *broker) Published(topic, msgID string) bool    { return b.tail[topic+"/"+msgID] }
+func (b *broker) Marked()                               { b.marked++ }
+func (b *broker) Gone() <-chan struct{}                 { return b.gone }
+func (b *broker) Appeared(context.Context, string) bool { return b.appeared }
 func (b *broker) Classify(err error) (retry.Class, string) {
 	switch {
 	case errors.Is(err, errRefused):

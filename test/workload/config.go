@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"example.com/outbox-relay/outbox"
 )
 
 // KeySource says where the relay will find a message's key.
@@ -39,6 +41,9 @@ type Config struct {
 	Keyless float64
 	// Headers is the part of messages with headers and a trace parent. The table needs the columns.
 	Headers float64
+	// Staged is the part of messages whose body Stage puts into Kafka. The table needs the column body_ref.
+	Staged float64
+	Stage  outbox.Stager
 	// Delayed is the part of messages that are due later, by up to MaxDelay. They have no key.
 	Delayed  float64
 	MaxDelay time.Duration
@@ -90,9 +95,10 @@ func (c *Config) Validate() error {
 	check(c.Key == NoKey || c.Keys > 0, "keys: %d, must be at least 1", c.Keys)
 	check(c.MinBytes > 0 && c.MaxBytes >= c.MinBytes, "bytes: from %d to %d, must be 1 or more and in order", c.MinBytes, c.MaxBytes)
 	check(c.Delayed == 0 || c.MaxDelay >= time.Second, "max delay: %s, must be 1s or more", c.MaxDelay)
+	check(c.Staged == 0 || c.Stage != nil, "stage: must be given")
 	check(c.TxnTimeout > 0 && c.Patience > 0, "txn timeout %s and patience %s must be above zero", c.TxnTimeout, c.Patience)
 	for name, rate := range map[string]float64{
-		"rollbacks": c.Rollbacks, "savepoints": c.Savepoints, "keyless": c.Keyless, "headers": c.Headers, "delayed": c.Delayed,
+		"rollbacks": c.Rollbacks, "savepoints": c.Savepoints, "keyless": c.Keyless, "headers": c.Headers, "delayed": c.Delayed, "staged": c.Staged,
 	} {
 		check(rate >= 0 && rate <= 1, "%s: %g, must be from 0 to 1", name, rate)
 	}

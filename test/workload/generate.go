@@ -27,6 +27,7 @@ type draft struct {
 	oracle.Message
 	content, headers, trace string
 	key                     string // the key column's value, "" for NULL
+	staged                  bool
 }
 
 // texts are what JSON in the wild holds: several scripts, an emoji beyond the BMP, quotes, line breaks, markup.
@@ -70,6 +71,7 @@ func (g *generator) next(now time.Time) (draft, error) {
 	if err := g.content(&d, order); err != nil {
 		return draft{}, err
 	}
+	d.staged = g.chance(g.cfg.Staged)
 	if g.chance(g.cfg.Headers) {
 		return d, g.headers(&d)
 	}

@@ -174,19 +174,33 @@ func (s *session) statement(ctx context.Context, tx *sql.Tx, rows []draft) error
 	if headers {
 		columns, tuple = columns+", headers, trace_parent", tuple+", ?, ?"
 	}
-	args := make([]any, 0, 7*len(rows))
+	if s.w.cfg.Staged > 0 {
+		columns, tuple = columns+", body_ref", tuple+", ?"
+	}
+	args := make([]any, 0, 8*len(rows))
 	for i := range rows {
 		d := &rows[i]
 		var due any
 		if !d.Due.IsZero() {
 			due = d.Due.Unix()
 		}
-		args = append(args, d.MsgID, d.Topic, d.content, due)
+		content, ref := d.content, ""
+		if d.staged {
+			place, err := s.w.cfg.Stage(ctx, d.MsgID, []byte(content))
+			if err != nil {
+				return fmt.Errorf("stage a body: %w", err)
+			}
+			content, ref = "", place.String()
+		}
+		args = append(args, d.MsgID, d.Topic, content, due)
 		if key {
 			args = append(args, null(d.key))
 		}
 		if headers {
 			args = append(args, null(d.headers), null(d.trace))
+		}
+		if s.w.cfg.Staged > 0 {
+			args = append(args, null(ref))
 		}
 	}
 	_, err := tx.ExecContext(ctx, `INSERT INTO `+quote(rows[0].Table)+` (`+columns+`) VALUES `+
