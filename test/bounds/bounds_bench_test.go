@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/outbox-relay/test/harness"
+	"example.com/outbox-relay/test/rig"
 )
 
 // measured refuses the race detector, which slows everything down.
@@ -28,4 +29,23 @@ func TestMillionRowTransaction(t *testing.T) {
 func TestTwoMillionRowsOfAnotherTable(t *testing.T) {
 	measured(t)
 	foreign(t, 2_000_000, 3*time.Minute)
+}
+
+// TestKafkaAwayFor5Minutes: a thousand rows a second meanwhile.
+func TestKafkaAwayFor5Minutes(t *testing.T) {
+	measured(t)
+	outage{rate: 1000, away: 5 * time.Minute, inFlight: 20_000, catchUp: 10_000}.run(t)
+}
+
+// TestMarksWaitFor30s: a thousand rows a second meanwhile.
+func TestMarksWaitFor30s(t *testing.T) {
+	measured(t)
+	full := func(b blockage) blockage { b.rate, b.hold, b.strict = 1000, 30*time.Second, true; return b }
+	for name, start := range map[string]func(testing.TB, ...rig.Option) *rig.Server{"MySQL": rig.MySQL, "MariaDB": rig.MariaDB} {
+		t.Run(name, func(t *testing.T) {
+			t.Run("TableLocked", func(t *testing.T) { full(blockage{begin: tableLock, tables: unlocked}).run(t, start(t)) })
+			t.Run("RowsLocked", func(t *testing.T) { full(blockage{begin: rowLock}).run(t, start(t)) })
+			t.Run("ReadOnly", func(t *testing.T) { full(blockage{begin: readOnly}).run(t, start(t, rig.Own())) })
+		})
+	}
 }
