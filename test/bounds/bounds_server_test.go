@@ -38,7 +38,9 @@ func newStage(t *testing.T, c harness.Cast, set ...any) *stage {
 // again kills the relay and starts the next one.
 func (s *stage) again() {
 	s.t.Helper()
-	s.peak = max(s.peak, s.relay.Memory().Peak)
+	peak := s.relay.Memory().Peak
+	s.peak = max(s.peak, peak)
+	s.t.Logf("killed with a memory of %.1f MiB at its highest", float64(peak)/(1<<20))
 	s.relay.Kill()
 	s.relay = s.Launch()
 }
@@ -46,8 +48,9 @@ func (s *stage) again() {
 // memory asserts that no process of the relay took more than it may.
 func (s *stage) memory() {
 	s.t.Helper()
-	s.peak = max(s.peak, s.relay.Memory().Peak)
-	s.t.Logf("memory: %.1f MiB at its highest", float64(s.peak)/(1<<20))
+	last := s.relay.Memory().Peak
+	s.peak = max(s.peak, last)
+	s.t.Logf("memory: %.1f MiB at its highest, the last process %.1f MiB", float64(s.peak)/(1<<20), float64(last)/(1<<20))
 	limit := uint64(256 << 20)
 	if harness.Race {
 		limit *= 4 // the race detector takes several times the memory
@@ -145,6 +148,7 @@ func (g giant) run(t *testing.T) {
 
 // TestLargeTransaction is TestMillionRowTransaction, small.
 func TestLargeTransaction(t *testing.T) {
+	t.Parallel()
 	giant{rows: 60_000, bytes: 400, fat: 60, fatSize: 60_000, limit: time.Minute}.run(t)
 }
 
@@ -185,4 +189,7 @@ func foreign(t *testing.T, rows int, limit time.Duration) {
 }
 
 // TestLargeTransactionOfAnotherTable is TestTwoMillionRowsOfAnotherTable, small.
-func TestLargeTransactionOfAnotherTable(t *testing.T) { foreign(t, 120_000, time.Minute) }
+func TestLargeTransactionOfAnotherTable(t *testing.T) {
+	t.Parallel()
+	foreign(t, 120_000, time.Minute)
+}

@@ -111,6 +111,7 @@ func unlocked(s *stage) []string { return s.Tables[1:] }
 
 // TestMarksWait is TestMarksWaitFor30s, small.
 func TestMarksWait(t *testing.T) {
+	t.Parallel()
 	small := func(b blockage) blockage { b.rate, b.hold = 200, 4*time.Second; return b }
 	t.Run("TableLocked", func(t *testing.T) {
 		t.Parallel()
@@ -129,6 +130,7 @@ func TestMarksWait(t *testing.T) {
 // TestUnmarkedBoundsPublishing: rows that are published and can't be marked are bounded, and what waits behind that bound
 // comes once they can.
 func TestUnmarkedBoundsPublishing(t *testing.T) {
+	t.Parallel()
 	const unmarked, inFlight = 1000, 500
 	s := newStage(t, harness.Cast{}, "limits.unmarked", unmarked, "limits.in_flight", inFlight)
 	end := rowLock(s, s.unread())

@@ -75,5 +75,6 @@ func (o outage) catchingUp(s *stage) {
 
 // TestKafkaAway is TestKafkaAwayFor5Minutes, small.
 func TestKafkaAway(t *testing.T) {
-	outage{rate: 400, away: 8 * time.Second, inFlight: 500}.run(t)
+	t.Parallel()
+	outage{rate: 300, away: 8 * time.Second, inFlight: 500}.run(t)
 }
