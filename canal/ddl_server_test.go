@@ -254,7 +254,7 @@ func TestS33NeededColumnRenamed(t *testing.T) {
 			require.Zero(t, tx.Len())
 			tx = b.next()
 		}
-		require.Equal(t, 1, tx.Missed["columns"])
+		require.Equal(t, 1, tx.Missed["gone"])
 		require.True(t, tx.Kick)
 		b.exec("ALTER TABLE local_message RENAME COLUMN topic_name TO topic")
 		b.insert("b")

@@ -44,6 +44,7 @@ const (
 	reasonMalform  = "malformed" // what came can't be read
 	reasonShutdown = "shutdown"  // the server is shutting down, or killed the connection
 	reasonServer   = "server"    // another error of the server
+	reasonStuck    = "stuck"     // the server has more and sends nothing
 )
 
 // Server error codes, by the names of the servers' manuals.
@@ -109,6 +110,8 @@ func reasonOf(err error) string {
 	var event *replication.EventError
 	var op *net.OpError
 	switch {
+	case errors.Is(err, errStandstill):
+		return reasonStuck
 	case errors.As(err, &timeout) && timeout.Timeout(), strings.Contains(err.Error(), "i/o timeout"):
 		// go-mysql wraps ErrBadConn around the text of the network's error, so the text is all there is.
 		return reasonTimeout

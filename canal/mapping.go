@@ -116,7 +116,7 @@ func (m *mapper) read(ctx context.Context, t outbox.Table) ([]column, error) {
 	if _, err := tableGone(ctx, m.q, t); err != nil {
 		return nil, err
 	}
-	return nil, &unmapped{reason: MissedColumns, detail: fmt.Sprintf("table %s does not exist", t)}
+	return nil, &unmapped{reason: MissedGone, detail: fmt.Sprintf("table %s does not exist", t)}
 }
 
 // locate finds the fields among the names.
@@ -135,7 +135,7 @@ func (m *mapper) locate(mp *mapping, t outbox.Table, names []string) error {
 	}
 	if missing != nil {
 		return &unmapped{
-			reason: MissedColumns,
+			reason: MissedGone,
 			detail: fmt.Sprintf("table %s has no column %s", t, strings.Join(missing, ", ")),
 		}
 	}

@@ -40,6 +40,7 @@ type Reader struct {
 	// stuck counts the sessions that ended, for a reason that may be the position's, before they brought anything.
 	stuck int
 	stale uint32 // the server's number of a connection that went silent, 0 when there is none
+	still standstill
 	// reported is when Next last returned, noted when State was last written.
 	reported, noted time.Time
 	server          *server

@@ -83,6 +83,11 @@ func (r *Reader) take(ctx context.Context, ev *replication.BinlogEvent) (*Transa
 	if t == nil && r.dispatch.asm.moved && (caughtUp || now.Sub(r.reported) >= progressPause) {
 		t = r.dispatch.asm.progress()
 	}
+	if t == nil && caughtUp {
+		if err := r.checkEnd(ctx, now); err != nil {
+			return nil, err
+		}
+	}
 	if t == nil && !caughtUp && now.Sub(r.noted) < notePause {
 		return nil, nil
 	}
@@ -168,7 +173,7 @@ func (r *Reader) connect(ctx context.Context) error {
 		return err
 	}
 	tls := &tlsChoice{config: r.meta.streamTLS()}
-	ses, err := startSession(ctx, r.cfg, tls, f.server, s.Position, f.placed(s.Position), r.log)
+	ses, err := startSession(ctx, r.cfg, tls, f.server, s.Position, r.log)
 	if err != nil {
 		return strip(err)
 	}
