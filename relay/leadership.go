@@ -33,7 +33,8 @@ type leadership struct {
 	claimed bool // a dead process may have published rows that it had claimed
 	// unrecorded: the last session ended before it had recorded what was pending at its start, so the next one has to.
 	unrecorded bool
-	stalled    []string // the topics because of which the last session ended
+	leftAt     time.Time // when a session last ended because of rows that it left to the sweeper
+	stalled    []string  // the topics because of which the last session ended
 }
 
 var (
@@ -85,6 +86,8 @@ func (l *leadership) report(err error, failures int) {
 	switch {
 	case errors.Is(err, errStreamable):
 		event = l.log.Info()
+	case errors.Is(err, errLeft):
+		event = l.log.Warn()
 	case failures%logEvery == 0:
 		event = l.log.Error().Int("failures", failures+1)
 	}
@@ -163,7 +166,7 @@ func (l *leadership) session(ctx context.Context) error {
 	stopTrying()
 	trial.Wait()
 	if s.saver != nil {
-		l.have, l.broken, l.lost, l.unrecorded = true, "", "", s.saver.holding()
+		l.have, l.broken, l.lost, l.unrecorded = true, "", "", s.saver.holding() || errors.Is(err, errLeft)
 		l.pos, _, _ = s.saver.state()
 		l.offsets, l.savedAt = s.saver.offsets(), time.Now()
 	}
@@ -214,6 +217,8 @@ func restartReason(err error) string {
 		return "unknown_outcome"
 	case errors.As(err, &lost):
 		return "position_lost"
+	case errors.Is(err, errLeft):
+		return "columns"
 	}
 	if _, stalled := errors.AsType[*errStalled](err); stalled {
 		return "stalled"
@@ -265,7 +270,7 @@ func (l *leadership) resolve(ctx context.Context, reader Reader) (canal.Start, e
 }
 
 // begin notes how the stream begins. It has ended once what was pending is recorded and the replay window has passed.
-func (l *leadership) begin(start canal.Start, window *replay) *recovery {
+func (l *leadership) begin(start canal.Start, window *replay, everything bool) *recovery {
 	saved, parts := "", 1
 	if l.have {
 		saved = l.pos.String()
@@ -274,6 +279,7 @@ func (l *leadership) begin(start canal.Start, window *replay) *recovery {
 		parts++
 	}
 	window.cost = l.relay.recoveries.started(start, saved, parts)
+	window.cost.everything = everything
 	return window.cost
 }
 
@@ -306,11 +312,12 @@ func (l *leadership) rebuild(ctx context.Context, gate *Gate, everything bool) e
 	return nil
 }
 
-// window prepares the replay window of a stream that resumes.
-func (l *leadership) window(ctx context.Context, reader Reader, start canal.Start, left bool) (*replay, error) {
+// window prepares the replay window of a stream that resumes, or that reads a replica which may lag.
+func (l *leadership) window(ctx context.Context, reader Reader, start canal.Start, everything, left bool) (*replay, error) {
 	w := &replay{rows: l.relay.deps.Rows, topicOf: l.relay.deps.Router.Topic, log: l.log}
+	w.waits = everything && l.relay.deps.Upstream != nil
 	if !start.Usable {
-		w.over = true
+		w.over = !w.waits
 		return w, nil
 	}
 	end, err := reader.End(ctx)
@@ -360,7 +367,7 @@ func (l *leadership) tail(ctx context.Context) *tail {
 	defer cancel()
 	ids, complete, err := l.relay.deps.Broker.TailMsgIDs(ctx, l.offsets, l.savedAt.Add(-time.Minute), topics, tailLimit)
 	if err != nil || !complete {
-		l.log.Warn().Err(err).Bool("complete", complete).Int("found", ids.Len()).
+		l.log.Warn().Err(err).Bool("complete", complete).Int("found", len(ids)).
 			Msg("could not read all that was published before the restart, so that what was not marked may be sent twice: see that the relay may read its topics")
 	}
 	return &tail{ids: ids}

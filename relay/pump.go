@@ -29,11 +29,14 @@ type pump struct {
 	bodies  bodies
 	check   func() error // an error when nothing may be sent any more
 	notes   *recoveries
-	kick    func()
-	delay   func(nextRetry string, committed time.Time) time.Duration
-	wakeIn  func(time.Duration)
-	metrics *metrics.Source
-	log     zerolog.Logger
+	// everything that was pending at the start is the sweeper's.
+	everything bool
+	mayLeave   func() bool
+	kick       func()
+	delay      func(nextRetry string, committed time.Time) time.Duration
+	wakeIn     func(time.Duration)
+	metrics    *metrics.Source
+	log        zerolog.Logger
 }
 
 // run pumps until ctx ends or the stream can't go on.
@@ -77,6 +80,9 @@ func (p *pump) next(ctx context.Context) (*canal.Transaction, error) {
 func (p *pump) transaction(ctx context.Context, txn *canal.Transaction) error {
 	if err := p.check(); err != nil {
 		return err
+	}
+	if p.leaves(txn) {
+		return errLeft
 	}
 	p.count(txn)
 	x := p.tracker.Begin(txn.End, txn.Len())

@@ -19,6 +19,7 @@ const (
 	RecoveryLost      = "lost"       // there was a checkpoint, and it is gone
 	RecoveryTableGone = "table-gone" // rows of a table that was dropped or renamed away could not be marked
 	RecoveryColumns   = "columns"    // rows whose columns could not be told with certainty were left to the sweeper
+	RecoveryGone      = "gone"       // rows were left to the sweeper whose table, or a needed column of it, did not exist any more
 	RecoveryMetadata  = "metadata"   // the server did not tell a table's columns, and the stream waited
 )
 
@@ -78,6 +79,7 @@ var recoveryAdvice = map[string]string{
 	canal.RecoveryMoved:       "nothing to do",
 	RecoveryTableGone:         "bring the table back, or reset the checkpoint to give its rows up",
 	RecoveryColumns:           "set binlog_row_metadata=FULL, so that the binlog tells the names of columns",
+	RecoveryGone:              "give the table or the column its name back; its rows are swept then, by id",
 	RecoveryMetadata:          "see the log for why the columns could not be read; SELECT on the table is needed",
 }
 
@@ -93,6 +95,8 @@ type recoveries struct {
 // recovery is one that runs or has ended. A nil one takes everything and does nothing.
 type recovery struct {
 	of *recoveries
+	// everything that was pending is recorded, and counted there.
+	everything bool
 	// Guarded by of.mu.
 	is    Recovery
 	parts int // that have not ended
@@ -155,6 +159,9 @@ func (r *recoveries) missed(txn *canal.Transaction) {
 	}
 	if n := txn.Missed[canal.MissedColumns]; n > 0 {
 		r.short(RecoveryColumns, "rows of another shape than the table has now", 0, int64(n))
+	}
+	if n := txn.Missed[canal.MissedGone]; n > 0 {
+		r.short(RecoveryGone, "rows of a table that does not exist any more, or lacks a needed column", 0, int64(n))
 	}
 	if txn.Waited > 0 {
 		r.short(RecoveryMetadata, fmt.Sprintf("the stream waited %s for a table's columns", txn.Waited.Round(time.Millisecond)), txn.Waited, 0)
@@ -223,7 +230,9 @@ func (r *recovery) looked(verdicts []replayVerdict) {
 			case replayInKafka:
 				is.InKafka++
 			case replaySweepers:
-				is.LeftToSweeper++
+				if !r.everything {
+					is.LeftToSweeper++
+				}
 			case replayUnknown:
 			}
 		}

@@ -88,3 +88,20 @@ func TestRecoveriesWhileItRuns(t *testing.T) {
 		require.InDelta(t, 1, value(t, r.metrics.Recoveries.WithLabelValues(RecoveryColumns)), 0, "what comes together is one")
 	})
 }
+
+// TestRowsThatAreLeftEndTheSession: but not within the window of a session that has recorded all, nor again and again.
+func TestRowsThatAreLeftEndTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &leadership{}
+		txn := &canal.Transaction{Missed: map[string]int{canal.MissedColumns: 2}}
+		p := &pump{replay: &replay{}, mayLeave: l.mayLeave, everything: true}
+		require.False(t, p.leaves(txn), "it is recorded")
+		p.replay.over = true
+		require.False(t, p.leaves(&canal.Transaction{Missed: map[string]int{canal.MissedXA: 1, canal.MissedGone: 1}}))
+		require.True(t, p.leaves(txn))
+		require.False(t, p.leaves(txn))
+		advance(t, leftPause)
+		require.True(t, (&pump{replay: &replay{}, mayLeave: l.mayLeave}).leaves(txn))
+		require.Equal(t, "columns", restartReason(errLeft))
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -37,6 +38,9 @@ type replay struct {
 	// topicOf returns the Kafka topic that a row goes to.
 	topicOf func(*outbox.Row) string
 	log     zerolog.Logger
+	// waits: the window ends where the replica has applied what the primary had at the start, which is told later.
+	waits   bool
+	applied atomic.Pointer[position.Position]
 	// cost is what the window is counted in.
 	cost *recovery
 
@@ -63,7 +67,8 @@ const (
 
 // settled reports whether every row of the window is. It may be called concurrently.
 func (r *replay) settled(t *Tracker) bool {
-	return r.until.IsZero() || t.Settled(r.until.File, r.until.Pos)
+	until, ok := r.bound()
+	return ok && (until.IsZero() || t.Settled(until.File, until.Pos))
 }
 
 // waiting reports whether rows wait to be looked up.
@@ -81,7 +86,11 @@ func (r *replay) endsAt(end position.End) bool {
 	if r.over {
 		return false
 	}
-	order, err := position.Compare(end.File, end.Pos, r.until.File, r.until.Pos)
+	until, ok := r.bound()
+	if !ok {
+		return false
+	}
+	order, err := position.Compare(end.File, end.Pos, until.File, until.Pos)
 	// Files that can't be compared come from another server than the window's end: nothing of the window follows.
 	return err != nil || order >= 0
 }

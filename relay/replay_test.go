@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
@@ -19,8 +20,8 @@ func topicOfRow(row *outbox.Row) string { return "to-" + row.Topic }
 
 func TestReplayJudges(t *testing.T) {
 	t.Parallel()
-	in := knowing("to-orders", "m1")
-	elsewhere := knowing("orders", "m1")
+	in := &tail{ids: map[kafka.Published]struct{}{{Topic: "to-orders", MsgID: "m1"}: {}}}
+	elsewhere := &tail{ids: map[kafka.Published]struct{}{{Topic: "orders", MsgID: "m1"}: {}}}
 	for _, tt := range []struct {
 		name string
 		row  store.Found
@@ -52,7 +53,7 @@ func TestReplayJudges(t *testing.T) {
 
 func TestTailIsForgotten(t *testing.T) {
 	t.Parallel()
-	known := knowing("orders", "m1")
+	known := &tail{ids: map[kafka.Published]struct{}{{Topic: "orders", MsgID: "m1"}: {}}}
 	require.True(t, known.has("orders", "m1"))
 	known.forget()
 	require.False(t, known.has("orders", "m1"))
@@ -71,6 +72,44 @@ func TestReplayWindowEnds(t *testing.T) {
 	require.True(t, r.endsAt(position.End{File: "other.000001", Pos: 4}), "another server's binlog: nothing of the window follows")
 	r.finish(endAt(1))
 	require.False(t, r.endsAt(position.End{File: "binlog.000003", Pos: 4}), "it ends once")
+}
+
+// TestReplayWindowStaysOpenWhileTheReplicaLags: where the window ends is told once the replica has caught up.
+func TestReplayWindowStaysOpenWhileTheReplicaLags(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &replay{waits: true, log: zerolog.Nop()}
+		tracker := NewTracker(startPosition)
+		require.False(t, r.endsAt(endAt(1)))
+		require.False(t, r.settled(tracker))
+		reader := &ending{end: position.Position{File: endAt(2).File, Pos: endAt(2).Pos}}
+		upstream := &laggingUpstream{until: time.Now().Add(time.Minute)}
+		s := &session{log: zerolog.Nop(), pump: &pump{replay: r}, reader: reader, upstream: upstream}
+		require.NoError(t, s.untilApplied(t.Context(), upstream))
+		require.False(t, time.Now().Before(upstream.until))
+		require.False(t, r.endsAt(endAt(1)))
+		require.False(t, r.settled(tracker))
+		require.True(t, r.endsAt(endAt(2)))
+		require.NoError(t, (&session{pump: &pump{replay: &replay{}}}).untilApplied(t.Context(), nil), "nothing to wait for")
+	})
+}
+
+// ending is a reader that knows its binlog's end.
+type ending struct {
+	Reader
+	end position.Position
+}
+
+func (r *ending) End(context.Context) (position.Position, error) { return r.end, nil }
+
+// laggingUpstream can't say how far the replica is until it has caught up.
+type laggingUpstream struct{ until time.Time }
+
+func (u *laggingUpstream) Applied(context.Context) error {
+	if time.Now().Before(u.until) {
+		return canal.ErrNotReplicating
+	}
+	return nil
 }
 
 func TestReplayGathers(t *testing.T) {
@@ -120,11 +159,4 @@ func TestReplayGivesUpWithItsContext(t *testing.T) {
 	r.add(candidate{row: rowOf(1, "orders", "k")})
 	_, _, err := r.look(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-}
-
-// knowing returns a tail that holds one message.
-func knowing(topic, msgID string) *tail {
-	ids := kafka.NewPublished()
-	ids.Add(topic, msgID)
-	return &tail{ids: ids}
 }

@@ -24,6 +24,8 @@ type session struct {
 	everything bool
 	// recovery is how the stream began.
 	recovery *recovery
+	// upstream is nil when rows are marked on the server whose binlog is read.
+	upstream Upstream
 
 	reader  Reader // nil when only the table is swept
 	pump    *pump  // likewise
@@ -53,6 +55,7 @@ func (s *session) run(ctx context.Context) error {
 	loops.Go(func() { s.forgetTail(work) })
 	loops.Go(func() { s.watchStalls(work) })
 	if s.saver != nil {
+		loops.Go(func() { s.ended("replica", s.untilApplied(work, s.upstream)) })
 		loops.Go(func() { s.ended("save", s.saver.run(work, s.cfg.SaveInterval)) })
 		pump.Go(func() { s.ended("stream", s.pump.run(work)) })
 	}
@@ -201,9 +204,9 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 	if err := l.rebuild(ctx, s.gate, s.everything); err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
-	s.reader = reader
+	s.reader, s.upstream = reader, r.deps.Upstream
 	s.tracker = NewTracker(start.Position)
-	window, err := l.window(ctx, reader, start, len(s.gate.Closed()) > 0)
+	window, err := l.window(ctx, reader, start, s.everything, len(s.gate.Closed()) > 0)
 	if err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
@@ -211,7 +214,7 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 	if err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
-	s.recovery = l.begin(start, window)
+	s.recovery = l.begin(start, window, s.everything)
 	s.saver = &saver{
 		source: r.cfg.Source, by: r.cfg.By, epoch: l.epoch, store: r.deps.Checkpoints, tracker: s.tracker, cursor: cursor,
 		offsets: func() map[string]map[int32]int64 { return l.offsetsOf(s, window) },
@@ -221,7 +224,7 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 	s.sweeper = l.sweeper(s, &watermark{check: l.check, reader: reader, tracker: s.tracker, upstream: r.deps.Upstream})
 	s.pump = &pump{
 		source: r.cfg.Source, server: start.Position.Server, reader: reader, router: r.deps.Router, tracker: s.tracker,
-		check: l.check, notes: r.recoveries, gate: s.gate, flow: s.flow, replay: window, bodies: bodies{broker: r.deps.Broker},
+		check: l.check, notes: r.recoveries, everything: s.everything, mayLeave: l.mayLeave, gate: s.gate, flow: s.flow, replay: window, bodies: bodies{broker: r.deps.Broker},
 		kick: s.sweeper.Kick, wakeIn: s.sweeper.WakeIn, delay: r.delay,
 		metrics: r.deps.Metrics, log: l.log,
 	}

@@ -10,7 +10,7 @@ import (
 // not be marked. It may be used concurrently; a nil tail knows nothing.
 type tail struct {
 	mu  sync.Mutex
-	ids *kafka.Published
+	ids map[kafka.Published]struct{}
 }
 
 func (t *tail) has(topic, msgID string) bool {
@@ -19,7 +19,8 @@ func (t *tail) has(topic, msgID string) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.ids.Has(topic, msgID)
+	_, ok := t.ids[kafka.Published{Topic: topic, MsgID: msgID}]
+	return ok
 }
 
 // forget frees the memory once nothing from before the crash can turn up any more.
