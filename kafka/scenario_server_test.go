@@ -41,7 +41,7 @@ func TestS77DefaultsSpeakToKafka4(t *testing.T) {
 		ids, complete, err := client.TailMsgIDs(t.Context(), nil, time.Now().Add(-time.Minute), []string{topic}, noLimit)
 		require.NoError(t, err, version)
 		assert.True(t, complete, version)
-		assert.Equal(t, 2, ids.Len(), version)
+		assert.Len(t, ids, 2, version)
 	}
 }
 
@@ -290,6 +290,6 @@ func TestCodecsOnRealKafka(t *testing.T) {
 		ids, complete, err := client.TailMsgIDs(t.Context(), nil, time.Now().Add(-time.Minute), []string{topic}, noLimit)
 		require.NoError(t, err)
 		assert.True(t, complete)
-		assert.Equal(t, 500, ids.Len())
+		assert.Len(t, ids, 500)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/rs/zerolog"
 )
 
@@ -216,9 +215,7 @@ func (s *Store) LockHolder(ctx context.Context, source string) (held bool, holde
 		if err == nil {
 			holder += " from " + host
 		}
-		// Where it comes from is only told if it can be: MySQL refuses the whole list of sessions with error 3854 while any of
-		// them runs a statement with characters beyond the BMP.
-		if _, refused := errors.AsType[*mysql.MySQLError](err); refused || errors.Is(err, sql.ErrNoRows) {
+		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		return err

@@ -47,7 +47,6 @@ type storyView struct {
 	Created     string     `json:"create_time"`
 	Updated     string     `json:"update_time"`
 	TraceParent string     `json:"trace_parent,omitempty"`
-	BodyRef     string     `json:"body_ref,omitempty"`
 	HeaderNames []string   `json:"header_names,omitempty"`
 	Route       *routeView `json:"route,omitempty"`
 	// Refusal is why the message can never be sent as it is.
@@ -94,7 +93,6 @@ func (v *storyView) text(p *render.Page) {
 	}
 	p.Field("last error", "%s", v.LastError)
 	p.Field("size", "%s", render.Bytes(uint64(max(v.Bytes, 0))))
-	p.Field("staged at", "%s", v.BodyRef)
 	p.Field("headers", "%s", strings.Join(v.HeaderNames, ", "))
 	p.Field("trace", "%s", v.TraceParent)
 	if v.Route != nil {
@@ -149,7 +147,7 @@ func (a *app) show(ctx context.Context, s *scope, rows *store.Store, name string
 func storyOf(rows *store.Store, m *store.Message, content bool) storyView {
 	v := storyView{
 		messageLine: lineOf(rows, m), Number: m.Number, Key: printable(m.Key), Created: m.Created, Updated: m.Updated,
-		TraceParent: m.TraceParent, BodyRef: m.BodyRef, HeaderNames: headerNames(m.Headers),
+		TraceParent: m.TraceParent, HeaderNames: headerNames(m.Headers),
 	}
 	if content {
 		body := printable(m.Content)
@@ -163,11 +161,7 @@ func storyOf(rows *store.Store, m *store.Message, content bool) storyView {
 }
 
 func (v *storyView) routed(route *router.Router, m *store.Message) {
-	row := m.Row
-	if row.BodyRef != "" { // what it is, and what would be found in it, only Kafka knows
-		row.Content = []byte("{}")
-	}
-	rec, err := route.Route(&row, "sweep")
+	rec, err := route.Route(&m.Row, "sweep")
 	if err == nil {
 		v.Route = &routeView{Topic: rec.Topic, Key: printable(rec.Key), Bytes: rec.Size()}
 		return

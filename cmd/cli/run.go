@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +41,7 @@ hands over to a standby and exits 0. Run two or more with the same configuration
 
 // run relays all sources and serves the console until ctx ends, or one of them can't go on.
 func (a *app) run(ctx context.Context, c *config.Config) error {
-	boundGarbage(a.environ, len(c.Sources))
+	boundGarbage(a.environ)
 	log := a.logger(c)
 	log.Info().Str("version", a.version).Int("sources", len(c.Sources)).Msg("outbox-relay starts")
 	registry := metrics.New(a.version)
@@ -81,24 +80,14 @@ func (a *app) run(ctx context.Context, c *config.Config) error {
 // third more CPU while it catches up).
 const garbagePercent = 30
 
-// memoryBase and memoryPerSource are how much memory the process takes before its garbage is collected without delay: what
-// it really needs is bounded for each source, and less than this (TestMillionRowTransaction in test/bounds).
-const (
-	memoryBase      = 128 << 20
-	memoryPerSource = 64 << 20
-)
-
-// boundGarbage sets both, unless whoever runs the relay has chosen otherwise.
-func boundGarbage(environ []string, sources int) {
-	chosen := func(name string) bool {
-		return slices.ContainsFunc(environ, func(setting string) bool { return strings.HasPrefix(setting, name+"=") })
+// boundGarbage sets it, unless whoever runs the relay has chosen otherwise.
+func boundGarbage(environ []string) {
+	for _, setting := range environ {
+		if strings.HasPrefix(setting, "GOGC=") {
+			return
+		}
 	}
-	if !chosen("GOGC") {
-		debug.SetGCPercent(garbagePercent)
-	}
-	if !chosen("GOMEMLIMIT") {
-		debug.SetMemoryLimit(memoryBase + memoryPerSource*int64(sources))
-	}
+	debug.SetGCPercent(garbagePercent)
 }
 
 const consoleTimeout = 2 * time.Second

@@ -125,6 +125,13 @@ func (s *Sampler) Move(db *sql.DB) {
 	s.fences, s.elsewhere = nil, s.checked.Server
 }
 
+// MoveBinlog goes on with another server as the one whose binlog is streamed.
+func (s *Sampler) MoveBinlog(db *sql.DB) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Binlog, s.elsewhere = db, s.checked.Server
+}
+
 // BinlogEnd returns the server's present binlog end.
 func BinlogEnd(ctx context.Context, db *sql.DB, flavor string) (position.Position, error) {
 	statement := "SHOW BINARY LOG STATUS"
