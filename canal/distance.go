@@ -109,7 +109,7 @@ func fileBegun(ctx context.Context, cfg Config, f *facts, file string) (time.Tim
 	}
 	cfg.ServerID = id
 	from := position.Position{Flavor: f.server.flavor, File: file, Pos: 4}
-	ses, err := startSession(ctx, cfg, &tlsChoice{config: c.streamTLS()}, f.server, from, zerolog.Nop())
+	ses, err := startSession(ctx, cfg, &tlsChoice{config: c.streamTLS()}, f.server, from, f.placed(from), zerolog.Nop())
 	if err != nil {
 		return time.Time{}, false
 	}

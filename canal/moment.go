@@ -44,7 +44,7 @@ func NextEvent(ctx context.Context, cfg Config, from position.Position) (at time
 	if cfg.ServerID, err = chooseServerID(bounded, c, f.server, cfg); err != nil {
 		return time.Time{}, false, err
 	}
-	ses, err := startSession(bounded, cfg, &tlsChoice{config: c.streamTLS()}, f.server, start.Position, zerolog.Nop())
+	ses, err := startSession(bounded, cfg, &tlsChoice{config: c.streamTLS()}, f.server, start.Position, f.placed(start.Position), zerolog.Nop())
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("read the event at %s: %w", from, strip(err))
 	}

@@ -4,7 +4,9 @@ package canal_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,4 +119,30 @@ func TestCloseEndsNext(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Fatal("Next did not return")
 	}
+}
+
+// By GTIDs the server would read the whole file up to the place first.
+func TestResumesByPlaceOnTheSameServer(t *testing.T) {
+	t.Parallel()
+	server := rig.MySQL(t)
+	b := newBench(t, server)
+	b.stream()
+	b.insert("a")
+	require.Equal(t, []string{"a"}, b.read().ids())
+	killDump(b)
+	b.insert("b")
+	require.Equal(t, []string{"b"}, b.read().ids())
+	rows, err := server.DB(t).QueryContext(t.Context(), "SHOW PROCESSLIST")
+	require.NoError(t, err)
+	defer rows.Close() //nolint:errcheck // only read
+	var dumps []string
+	for rows.Next() {
+		var id, user, host, db, command, seconds, state, info sql.NullString
+		require.NoError(t, rows.Scan(&id, &user, &host, &db, &command, &seconds, &state, &info))
+		if user.String == b.cfg.User && strings.HasPrefix(command.String, "Binlog Dump") {
+			dumps = append(dumps, command.String)
+		}
+	}
+	require.NoError(t, rows.Err())
+	require.Equal(t, []string{"Binlog Dump"}, dumps, "with GTIDs on it would be Binlog Dump GTID")
 }

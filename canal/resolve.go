@@ -180,6 +180,16 @@ func (f *facts) resumed(saved position.Position) Start {
 	}
 }
 
+// firstEvent is where a file's first event is.
+const firstEvent = 4
+
+// placed reports whether a usable position can be resumed by its file and offset, also where the server has GTIDs: by those
+// it reads the whole file up to the place before it sends anything, which takes more than a second for a file of a
+// gigabyte. A position that was moved here from another server begins a file, and so do those that only their GTIDs tell.
+func (f *facts) placed(p position.Position) bool {
+	return p.Pos > firstEvent && p.Pos <= math.MaxUint32 && f.file(p.File) >= 0
+}
+
 // file returns the index of a binlog file, -1 when it does not exist.
 func (f *facts) file(name string) int {
 	for i := range f.logs {

@@ -27,8 +27,8 @@ type session struct {
 // would hold 10240, whatever their size.
 const eventCache = 128
 
-// startSession makes the server send from a position.
-func startSession(ctx context.Context, cfg Config, tls *tlsChoice, s *server, from position.Position, log zerolog.Logger) (*session, error) {
+// startSession makes the server send from a position: by its place, or by its GTIDs where it has some.
+func startSession(ctx context.Context, cfg Config, tls *tlsChoice, s *server, from position.Position, byPlace bool, log zerolog.Logger) (*session, error) {
 	host, port, err := splitAddr(cfg.Addr)
 	if err != nil {
 		return nil, err
@@ -38,11 +38,11 @@ func startSession(ctx context.Context, cfg Config, tls *tlsChoice, s *server, fr
 		ServerID: cfg.ServerID, Flavor: s.flavor, Host: host, Port: port, User: cfg.User, Password: cfg.Password,
 		TLSConfig: tls.config, RawModeEnabled: true, HeartbeatPeriod: cfg.HeartbeatPeriod, ReadTimeout: cfg.ReadTimeout,
 		DisableRetrySync: true, DiscardGTIDSet: true, EventCacheCount: eventCache, Dialer: ses.dialer.dial,
-		FillZeroLogPos: s.mariadb() && s.atLeast(11, 4, 0), Logger: slog.New(quietHandler{log: log}), Option: patience,
+		FillZeroLogPos: s.mariadb() && s.atLeast(11, 4, 0), Logger: slog.New(quietHandler{log: log}), Option: s.greet,
 	})
 	// The library does not look at a context while it starts.
 	stop := context.AfterFunc(ctx, ses.dialer.close)
-	ses.streamer, err = ses.start(s, from)
+	ses.streamer, err = ses.start(s, from, byPlace)
 	if !stop() || err != nil {
 		ses.close()
 		if ctx.Err() != nil {
@@ -53,8 +53,8 @@ func startSession(ctx context.Context, cfg Config, tls *tlsChoice, s *server, fr
 	return ses, nil
 }
 
-func (s *session) start(srv *server, from position.Position) (*replication.BinlogStreamer, error) {
-	if srv.gtid() && from.GTID != "" {
+func (s *session) start(srv *server, from position.Position, byPlace bool) (*replication.BinlogStreamer, error) {
+	if !byPlace && srv.gtid() && from.GTID != "" {
 		set, err := parseGTIDs(from.Flavor, from.GTID)
 		if err != nil {
 			return nil, err
@@ -72,11 +72,27 @@ func (s *session) start(srv *server, from position.Position) (*replication.Binlo
 	return s.syncer.StartSync(mysql.Position{Name: from.File, Pos: uint32(from.Pos)})
 }
 
-// patience makes the server wait longer than its default of a minute for us to read on: while Kafka is away nothing is
-// read, and each connection that the server gives up costs reading a transaction again.
-func patience(c *client.Conn) error {
-	_, err := c.Execute("SET SESSION net_write_timeout = 3600")
-	return err
+// greet prepares the connection that is to carry the binlog. It makes the server wait longer than its default of a minute
+// for us to read on: while Kafka is away nothing is read, and each connection that the server gives up costs reading a
+// transaction again. And it makes sure that this is the server whose files the position names: the address may have moved
+// to another one since that was asked.
+func (s *server) greet(c *client.Conn) error {
+	if _, err := c.Execute("SET SESSION net_write_timeout = 3600"); err != nil {
+		return err
+	}
+	id := "@@GLOBAL.server_uuid"
+	if s.mariadb() {
+		id = "CONCAT(@@GLOBAL.server_id, ':', @@GLOBAL.gtid_domain_id)"
+	}
+	result, err := c.Execute("SELECT " + id)
+	if err != nil {
+		return err
+	}
+	defer result.Close()
+	if now := text(result, 0, 0); now != s.id {
+		return fmt.Errorf("server %s answers instead of %s: the address has moved", now, s.id)
+	}
+	return nil
 }
 
 // close ends the connection and waits for the library's goroutine. The library would connect once more to kill the

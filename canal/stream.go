@@ -173,7 +173,7 @@ func (r *Reader) connect(ctx context.Context) error {
 		return err
 	}
 	tls := &tlsChoice{config: r.meta.streamTLS()}
-	ses, err := startSession(ctx, r.cfg, tls, f.server, s.Position, r.log)
+	ses, err := startSession(ctx, r.cfg, tls, f.server, s.Position, f.placed(s.Position), r.log)
 	if err != nil {
 		return strip(err)
 	}

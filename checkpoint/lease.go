@@ -90,7 +90,10 @@ func (s *Store) LeaseHolder(ctx context.Context, source string) (holder string, 
 	return holder, true, nil
 }
 
-// acquire asks until the lease is ours: when the other's ends, but at least once a second, since it may be given back early.
+// askEvery is how often a lease that another has is asked for, since it may be given back early: a takeover has a second.
+const askEvery = 200 * time.Millisecond
+
+// acquire asks until the lease is ours: when the other's ends, but at least every askEvery.
 // When ctx ends first, doubt tells that the last question may have taken the lease although no answer came.
 func (l *Lease) acquire(ctx context.Context) (doubt bool, err error) {
 	backoff := retry.NewBackoff(100*time.Millisecond, 5*time.Second, nil)
@@ -106,7 +109,7 @@ func (l *Lease) acquire(ctx context.Context) (doubt bool, err error) {
 		if ctx.Err() != nil {
 			return doubt, ctx.Err()
 		}
-		pause := min(time.Duration(left)*time.Millisecond, time.Second) + time.Millisecond
+		pause := min(time.Duration(left)*time.Millisecond, askEvery) + time.Millisecond
 		if err != nil {
 			pause = backoff.Next()
 			if code := CodeOf(err); code != fault {

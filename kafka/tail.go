@@ -23,20 +23,16 @@ const (
 	tailFetchWait      = 100 * time.Millisecond
 )
 
-// Published names a message that a topic holds. A msg_id is unique in its table only; two tables of a source may have the
-// same one for different topics.
-type Published struct{ Topic, MsgID string }
-
 // TailMsgIDs collects the msg_id headers of the records at the end of partitions, committed or not: from the offsets
 // given, or where a partition has none from the time since, up to the ends as they are now. Topics that do not exist
 // have none.
 //
 // complete is false when anything kept it from seeing all of it: no right to read, more than limit records, 10 seconds,
 // offsets that are gone. What it returns is in Kafka even then, and err says why.
-func (c *Client) TailMsgIDs(ctx context.Context, from map[string]map[int32]int64, since time.Time, topics []string, limit int) (ids map[Published]struct{}, complete bool, err error) {
+func (c *Client) TailMsgIDs(ctx context.Context, from map[string]map[int32]int64, since time.Time, topics []string, limit int) (ids *Published, complete bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tailLimit)
 	defer cancel()
-	t := &tail{client: c.ask, drop: c.drop, from: from, since: since, source: c.cfg.Source, left: limit, ids: map[Published]struct{}{}}
+	t := &tail{client: c.ask, drop: c.drop, from: from, since: since, source: c.cfg.Source, left: limit, ids: NewPublished()}
 	_, err = callFor(ctx, c, tailLimit, func() (struct{}, error) { return struct{}{}, t.read(ctx, merge(topics, from)) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,9 +71,9 @@ type tail struct {
 	source string
 
 	mu     sync.Mutex
-	ids    map[Published]struct{} // nil once it was handed out
-	left   int                    // records that may still be read
-	oddity error                  // why the reading is incomplete, although it goes on
+	ids    *Published // nil once it was handed out
+	left   int        // records that may still be read
+	oddity error      // why the reading is incomplete, although it goes on
 }
 
 // stretch is what is to be read of a partition: from next up to end.
@@ -274,7 +270,7 @@ func (t *tail) collect(topic string, records []*sarama.Record) {
 			}
 		}
 		if id != "" && (t.source == "" || source == t.source) {
-			t.ids[Published{Topic: topic, MsgID: id}] = struct{}{}
+			t.ids.Add(topic, id)
 		}
 	}
 }

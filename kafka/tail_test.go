@@ -32,20 +32,24 @@ func TestTailReadsFromTheOffsetsToTheEnd(t *testing.T) {
 	client := openOn(t, cluster.ListenAddrs())
 	const n = 3000
 	from := map[int32]int64{0: 0, 1: 0, 2: 0, 3: 0}
-	want := map[kafka.Published]struct{}{}
+	var wanted []string
 	for _, r := range fill(t, client, "orders", n) {
 		i := number(t, r)
 		if i < n/2 {
 			from[r.Partition] = max(from[r.Partition], r.Offset+1)
 			continue
 		}
-		want[kafka.Published{Topic: "orders", MsgID: fmt.Sprint("k", i%5, "-", i)}] = struct{}{}
+		wanted = append(wanted, fmt.Sprint("k", i%5, "-", i))
 	}
 	fill(t, client, "other", 10)
 	ids, complete, err := client.TailMsgIDs(t.Context(), map[string]map[int32]int64{"orders": from}, time.Now(), []string{"orders"}, noLimit)
 	require.NoError(t, err)
 	assert.True(t, complete)
-	assert.Equal(t, want, ids)
+	assert.Equal(t, len(wanted), ids.Len())
+	for _, id := range wanted {
+		assert.True(t, ids.Has("orders", id), id)
+		assert.False(t, ids.Has("other", id), id)
+	}
 }
 
 func TestTailReadsByTimeWhereThereIsNoOffset(t *testing.T) {
@@ -56,11 +60,11 @@ func TestTailReadsByTimeWhereThereIsNoOffset(t *testing.T) {
 	ids, complete, err := client.TailMsgIDs(t.Context(), nil, time.Now().Add(-time.Minute), []string{"orders", "missing"}, noLimit)
 	require.NoError(t, err, "a topic that does not exist has no tail")
 	assert.True(t, complete)
-	assert.Len(t, ids, 20)
+	assert.Equal(t, 20, ids.Len())
 	ids, complete, err = client.TailMsgIDs(t.Context(), nil, time.Now().Add(time.Minute), []string{"orders"}, noLimit)
 	require.NoError(t, err)
 	assert.True(t, complete)
-	assert.Empty(t, ids)
+	assert.Zero(t, ids.Len())
 }
 
 func TestTailIsIncompleteWhen(t *testing.T) {
@@ -87,7 +91,7 @@ func TestTailIsIncompleteWhen(t *testing.T) {
 		ids, complete, err := client.TailMsgIDs(t.Context(), nil, long, []string{"orders"}, noLimit)
 		require.Error(t, err)
 		assert.False(t, complete)
-		assert.Empty(t, ids)
+		assert.Zero(t, ids.Len())
 	})
 	t.Run("Gone", func(t *testing.T) {
 		t.Parallel()
@@ -99,7 +103,7 @@ func TestTailIsIncompleteWhen(t *testing.T) {
 		ids, complete, err := client.TailMsgIDs(t.Context(), from, long, nil, noLimit)
 		require.ErrorContains(t, err, "no longer there")
 		assert.False(t, complete)
-		assert.Len(t, ids, 5, "what is there is known all the same")
+		assert.Equal(t, 5, ids.Len(), "what is there is known all the same")
 	})
 	t.Run("Unreachable", func(t *testing.T) {
 		t.Parallel()
@@ -120,7 +124,7 @@ func TestTailOfATopicMadeAnew(t *testing.T) {
 	ids, complete, err := client.TailMsgIDs(t.Context(), from, time.Now().Add(-time.Minute), nil, noLimit)
 	require.NoError(t, err)
 	assert.True(t, complete)
-	assert.Len(t, ids, 3)
+	assert.Equal(t, 3, ids.Len())
 }
 
 func TestTailKnowsItsOwnSource(t *testing.T) {
@@ -132,6 +136,6 @@ func TestTailKnowsItsOwnSource(t *testing.T) {
 		ids, complete, err := client.TailMsgIDs(t.Context(), nil, time.Now().Add(-time.Minute), []string{"orders"}, noLimit)
 		require.NoError(t, err)
 		assert.True(t, complete)
-		assert.Len(t, ids, want, source)
+		assert.Equal(t, want, ids.Len(), source)
 	}
 }

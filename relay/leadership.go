@@ -367,7 +367,7 @@ func (l *leadership) tail(ctx context.Context) *tail {
 	defer cancel()
 	ids, complete, err := l.relay.deps.Broker.TailMsgIDs(ctx, l.offsets, l.savedAt.Add(-time.Minute), topics, tailLimit)
 	if err != nil || !complete {
-		l.log.Warn().Err(err).Bool("complete", complete).Int("found", len(ids)).
+		l.log.Warn().Err(err).Bool("complete", complete).Int("found", ids.Len()).
 			Msg("could not read all that was published before the restart, so that what was not marked may be sent twice: see that the relay may read its topics")
 	}
 	return &tail{ids: ids}

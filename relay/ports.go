@@ -51,7 +51,7 @@ type Broker interface {
 	CreateTopic(ctx context.Context, name string) error
 	Reachable(ctx context.Context) error
 	Bodies(ctx context.Context, refs []outbox.BodyRef) []kafka.Body
-	TailMsgIDs(ctx context.Context, from map[string]map[int32]int64, since time.Time, topics []string, limit int) (ids map[kafka.Published]struct{}, complete bool, err error)
+	TailMsgIDs(ctx context.Context, from map[string]map[int32]int64, since time.Time, topics []string, limit int) (ids *kafka.Published, complete bool, err error)
 }
 
 // Producer publishes records in the order of the calls; kafka.Producer is the real one.

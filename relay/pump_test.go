@@ -11,7 +11,6 @@ import (
 
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
-	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
@@ -184,7 +183,7 @@ func TestReplayWindowAsksOnceForManyRows(t *testing.T) {
 			rows[1].Ref(): {Status: outbox.Failed},
 			rows[2].Ref(): {Status: outbox.Pending},
 		}
-		b.pump.replay.tail = &tail{ids: map[kafka.Published]struct{}{{Topic: "orders", MsgID: "m3"}: {}}}
+		b.pump.replay.tail = knowing("orders", "m3")
 		b.start(t.Context())
 		b.give(1, rows[0], rows[1])
 		b.give(2, rows[2])

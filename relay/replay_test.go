@@ -20,8 +20,8 @@ func topicOfRow(row *outbox.Row) string { return "to-" + row.Topic }
 
 func TestReplayJudges(t *testing.T) {
 	t.Parallel()
-	in := &tail{ids: map[kafka.Published]struct{}{{Topic: "to-orders", MsgID: "m1"}: {}}}
-	elsewhere := &tail{ids: map[kafka.Published]struct{}{{Topic: "orders", MsgID: "m1"}: {}}}
+	in := knowing("to-orders", "m1")
+	elsewhere := knowing("orders", "m1")
 	for _, tt := range []struct {
 		name string
 		row  store.Found
@@ -53,7 +53,7 @@ func TestReplayJudges(t *testing.T) {
 
 func TestTailIsForgotten(t *testing.T) {
 	t.Parallel()
-	known := &tail{ids: map[kafka.Published]struct{}{{Topic: "orders", MsgID: "m1"}: {}}}
+	known := knowing("orders", "m1")
 	require.True(t, known.has("orders", "m1"))
 	known.forget()
 	require.False(t, known.has("orders", "m1"))
@@ -159,4 +159,11 @@ func TestReplayGivesUpWithItsContext(t *testing.T) {
 	r.add(candidate{row: rowOf(1, "orders", "k")})
 	_, _, err := r.look(ctx)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// knowing returns a tail that holds one message.
+func knowing(topic, msgID string) *tail {
+	ids := kafka.NewPublished()
+	ids.Add(topic, msgID)
+	return &tail{ids: ids}
 }

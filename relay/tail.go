@@ -10,7 +10,7 @@ import (
 // not be marked. It may be used concurrently; a nil tail knows nothing.
 type tail struct {
 	mu  sync.Mutex
-	ids map[kafka.Published]struct{}
+	ids *kafka.Published
 }
 
 func (t *tail) has(topic, msgID string) bool {
@@ -19,8 +19,7 @@ func (t *tail) has(topic, msgID string) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, ok := t.ids[kafka.Published{Topic: topic, MsgID: msgID}]
-	return ok
+	return t.ids.Has(topic, msgID)
 }
 
 // forget frees the memory once nothing from before the crash can turn up any more.

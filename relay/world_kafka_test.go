@@ -57,7 +57,7 @@ func (b broker) latency() time.Duration {
 	return time.Duration(b.random.IntN(20)) * time.Millisecond
 }
 
-func (b broker) TailMsgIDs(_ context.Context, from map[string]map[int32]int64, since time.Time, topics []string, _ int) (map[kafka.Published]struct{}, bool, error) {
+func (b broker) TailMsgIDs(_ context.Context, from map[string]map[int32]int64, since time.Time, topics []string, _ int) (*kafka.Published, bool, error) {
 	if err := b.enter(false); err != nil {
 		return nil, false, err
 	}
@@ -65,13 +65,13 @@ func (b broker) TailMsgIDs(_ context.Context, from map[string]map[int32]int64, s
 	if !b.kafkaUp {
 		return nil, false, sarama.ErrOutOfBrokers
 	}
-	ids := map[kafka.Published]struct{}{}
+	ids := kafka.NewPublished()
 	seen := map[string]int64{}
 	for _, rec := range b.records {
 		start, known := from[rec.topic]
 		in := known && seen[rec.topic] >= start[0] || !known && slices.Contains(topics, rec.topic) && !rec.at.Before(since)
 		if in {
-			ids[kafka.Published{Topic: rec.topic, MsgID: rec.msgID}] = struct{}{}
+			ids.Add(rec.topic, rec.msgID)
 		}
 		seen[rec.topic]++
 	}

@@ -177,3 +177,29 @@ func TestAcquireLockFailsForGoodWithoutALogin(t *testing.T) {
 		assert.NotErrorIs(t, err, ErrUnreachable)
 	})
 }
+
+// A session of anybody's that runs a statement with an emoji keeps MySQL from listing sessions.
+func TestLockHolderWhileTheSessionsCannotBeListed(t *testing.T) {
+	both(t, func(t *testing.T, srv *rig.Server) {
+		d := newDesk(t, srv)
+		source := d.table.Database
+		lock, err := d.AcquireLock(t.Context(), source)
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, lock.Release(context.WithoutCancel(t.Context()))) }()
+		busy, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for busy.Err() == nil {
+				_, _ = srv.DB(t).ExecContext(busy, "DO SLEEP(10) /* \U0001F600 */")
+			}
+		}()
+		defer func() { stop(); <-ended }()
+		for deadline := time.Now().Add(300 * time.Millisecond); time.Now().Before(deadline); {
+			held, who, err := d.LockHolder(t.Context(), source)
+			require.NoError(t, err)
+			assert.True(t, held)
+			assert.Contains(t, who, "connection ")
+		}
+	})
+}

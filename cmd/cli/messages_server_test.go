@@ -55,6 +55,18 @@ func desk(t *testing.T, server *rig.Server) *scene {
 	return s
 }
 
+func TestMessagesShowsWhereABodyIsStaged(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, rig.MySQL(t), nil)
+	_, err := s.db.ExecContext(t.Context(), "ALTER TABLE "+s.table+" ADD COLUMN body_ref VARCHAR(320) NULL")
+	require.NoError(t, err)
+	s.insert("staged", "orders", "msg_content='', body_ref='bodies/2/17'")
+	out := s.ok("messages", "show", "staged")
+	assert.Contains(t, out, "bodies/2/17")
+	assert.Contains(t, out, "topic orders")
+	assert.NotContains(t, out, "content is empty")
+}
+
 func TestMessagesList(t *testing.T) {
 	flavors(t, func(t *testing.T, server *rig.Server) {
 		s := desk(t, server)

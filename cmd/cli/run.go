@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +42,7 @@ hands over to a standby and exits 0. Run two or more with the same configuration
 
 // run relays all sources and serves the console until ctx ends, or one of them can't go on.
 func (a *app) run(ctx context.Context, c *config.Config) error {
-	boundGarbage(a.environ)
+	boundGarbage(a.environ, len(c.Sources))
 	log := a.logger(c)
 	log.Info().Str("version", a.version).Int("sources", len(c.Sources)).Msg("outbox-relay starts")
 	registry := metrics.New(a.version)
@@ -80,14 +81,24 @@ func (a *app) run(ctx context.Context, c *config.Config) error {
 // third more CPU while it catches up).
 const garbagePercent = 30
 
-// boundGarbage sets it, unless whoever runs the relay has chosen otherwise.
-func boundGarbage(environ []string) {
-	for _, setting := range environ {
-		if strings.HasPrefix(setting, "GOGC=") {
-			return
-		}
+// memoryBase and memoryPerSource are how much memory the process takes before its garbage is collected without delay: what
+// it really needs is bounded for each source, and less than this (TestMillionRowTransaction in test/bounds).
+const (
+	memoryBase      = 128 << 20
+	memoryPerSource = 64 << 20
+)
+
+// boundGarbage sets both, unless whoever runs the relay has chosen otherwise.
+func boundGarbage(environ []string, sources int) {
+	chosen := func(name string) bool {
+		return slices.ContainsFunc(environ, func(setting string) bool { return strings.HasPrefix(setting, name+"=") })
 	}
-	debug.SetGCPercent(garbagePercent)
+	if !chosen("GOGC") {
+		debug.SetGCPercent(garbagePercent)
+	}
+	if !chosen("GOMEMLIMIT") {
+		debug.SetMemoryLimit(memoryBase + memoryPerSource*int64(sources))
+	}
 }
 
 const consoleTimeout = 2 * time.Second

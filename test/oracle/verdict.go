@@ -124,3 +124,23 @@ func LatencyOf(durations []time.Duration) Latency {
 	}
 	return Latency{N: len(sorted), P50: at(500), P90: at(900), P99: at(990), Max: at(1000)}
 }
+
+// LatencyOfRun is the latency from COMMIT's answer to the consumer of the messages whose ids begin with a prefix, as far as
+// they were consumed.
+func LatencyOfRun(l *Ledger, records []Record, prefix string) Latency {
+	entries, _ := l.snapshot()
+	first := make(map[string]time.Time)
+	for i := range records {
+		id := records[i].MsgID
+		if seen, copied := first[id]; strings.HasPrefix(id, prefix) && (!copied || records[i].Seen.Before(seen)) {
+			first[id] = records[i].Seen
+		}
+	}
+	var done []time.Duration
+	for id, seen := range first {
+		if e := entries[id]; e != nil && e.outcome == Committed && !e.done.IsZero() {
+			done = append(done, max(0, seen.Sub(e.done)))
+		}
+	}
+	return LatencyOf(done)
+}
