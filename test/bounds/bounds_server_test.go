@@ -3,7 +3,9 @@
 package bounds
 
 import (
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,16 @@ import (
 	"example.com/outbox-relay/test/oracle"
 	"example.com/outbox-relay/test/workload"
 )
+
+// TestMain runs more tests at once than there are cores: most of their time is waiting.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
 
 // stage is a scene whose relay's memory is watched from one process to the next.
 type stage struct {
