@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/outbox"
 )
 
 // assembler gathers what belongs to one transaction until its commit event, and keeps the place in the binlog.
@@ -39,8 +40,8 @@ type assembler struct {
 	last time.Time
 	// moved: there is a boundary beyond end.
 	moved bool
-	// prepared are the XA transactions seen prepared: whether they wrote into our tables.
-	prepared map[string]bool
+	// prepared are the XA transactions seen prepared.
+	prepared map[string]preparedXA
 }
 
 // gtid is one transaction's, of the server's flavor.
@@ -70,6 +71,9 @@ type openTransaction struct {
 	xa         bool
 	touched    bool // one of our tables is in it
 	xid        string
+	xaRows     int // rows inserted or updated in our tables, of an XA transaction
+	revived    revived
+	altered    bool // a statement names one of our tables
 	committed  time.Time
 	exact      bool // committed is the time of the commit, to the microsecond
 	saves      []savepoint
@@ -82,6 +86,31 @@ type savepoint struct {
 	rows   bufferMark
 	missed map[string]int
 	kick   bool
+	// revived is short of those that came later: it is only appended to.
+	revived revived
+}
+
+// revived are the rows that updates made due.
+type revived struct {
+	refs []outbox.Ref
+	more int
+}
+
+// maxRevived bounds the rows named.
+const maxRevived = 1000
+
+func (r *revived) add(ref outbox.Ref) {
+	if len(r.refs) < maxRevived {
+		r.refs = append(r.refs, ref)
+	} else {
+		r.more++
+	}
+}
+
+// preparedXA is what is known of an XA transaction that was prepared.
+type preparedXA struct {
+	touched bool // it wrote into our tables
+	rows    int  // how many rows, at most
 }
 
 // maxExpect bounds the room made for a transaction's rows before they come.
@@ -123,7 +152,7 @@ func (a *assembler) discard() {
 // save notes a savepoint. A second one of a name replaces the first.
 func (t *openTransaction) save(name string) {
 	t.release(name)
-	t.saves = append(t.saves, savepoint{name: name, rows: t.rows.mark(), missed: maps.Clone(t.missed), kick: t.kick})
+	t.saves = append(t.saves, savepoint{name: name, rows: t.rows.mark(), missed: maps.Clone(t.missed), kick: t.kick, revived: t.revived})
 }
 
 // rollbackTo returns to a savepoint, which stays; those after it are gone. It reports whether there is such a savepoint.
@@ -133,7 +162,7 @@ func (t *openTransaction) rollbackTo(name string) bool {
 		return false
 	}
 	t.rows.rollback(t.saves[i].rows)
-	t.missed, t.kick = maps.Clone(t.saves[i].missed), t.saves[i].kick
+	t.missed, t.kick, t.revived = maps.Clone(t.saves[i].missed), t.saves[i].kick, t.saves[i].revived
 	t.saves = t.saves[:i+1]
 	return true
 }
@@ -179,7 +208,10 @@ func (a *assembler) commit() *Transaction {
 		a.log.Warn().Int("rows", txn.rows.lost).Str("reason", txn.rows.reason).AnErr("error", txn.rows.failed).
 			Msg("a transaction's rows are left to the sweeper")
 	}
-	t := &Transaction{CommittedAt: txn.committed, Kick: txn.kick, Missed: txn.missed, rows: txn.rows, n: n}
+	t := &Transaction{
+		CommittedAt: txn.committed, Kick: txn.kick, Missed: txn.missed, rows: txn.rows, n: n,
+		Revived: txn.revived.refs, RevivedMore: txn.revived.more, XARows: txn.xaRows, Altered: txn.altered,
+	}
 	if n == 0 {
 		if err := t.Close(); err != nil {
 			a.log.Warn().Err(err).Msg("spill file of an empty transaction")
@@ -258,19 +290,22 @@ func (a *assembler) progress() *Transaction {
 	return &Transaction{End: a.take(), CommittedAt: a.last}
 }
 
-// remember notes whether a prepared XA transaction wrote into our tables.
-func (a *assembler) remember(xid string, touched bool) {
+// remember notes what a prepared XA transaction wrote into our tables.
+func (a *assembler) remember(txn *openTransaction) {
 	if a.prepared == nil || len(a.prepared) >= maxPrepared {
-		a.prepared = make(map[string]bool)
+		a.prepared = make(map[string]preparedXA)
 	}
-	a.prepared[xid] = touched
+	a.prepared[txn.xid] = preparedXA{touched: txn.touched, rows: txn.xaRows}
 }
 
-// concerns reports whether a prepared XA transaction may have written into our tables, and forgets it.
-func (a *assembler) concerns(xid string) bool {
-	touched, known := a.prepared[xid]
+// concerns reports whether a prepared XA transaction may have written into our tables, and how many rows, and forgets it.
+func (a *assembler) concerns(xid string) (touched bool, rows int) {
+	p, known := a.prepared[xid]
 	delete(a.prepared, xid)
-	return touched || !known
+	if !known {
+		return true, XARowsUnknown
+	}
+	return p.touched, p.rows
 }
 
 // errNoTransaction is a rows event outside of any transaction: the stream was started at a place that is no boundary.

@@ -127,7 +127,8 @@ func (d *decoder) rows(ctx context.Context, ev *replication.BinlogEvent, inside 
 		return nil
 	}
 	txn.touched = true
-	if txn.xa {
+	kind := kindOf(ev.Header.EventType)
+	if txn.xa && kind == replication.EnumRowsEventTypeDelete {
 		return nil
 	}
 	event, err := d.parser.parse(ev, inside)
@@ -138,11 +139,14 @@ func (d *decoder) rows(ctx context.Context, ev *replication.BinlogEvent, inside 
 	if !ok {
 		return malformed(ev.Header, "not a rows event")
 	}
-	kind := kindOf(ev.Header.EventType)
-	if kind != replication.EnumRowsEventTypeInsert && kind != replication.EnumRowsEventTypeUpdate && txn.rows.count() == 0 {
+	job := &rowsJob{decoder: d, st: st, event: rows, view: d.parser.rows, txn: txn, kind: kind}
+	switch {
+	case txn.xa:
+		txn.xaRows += job.count()
+		return nil
+	case kind == replication.EnumRowsEventTypeDelete && txn.rows.count() == 0:
 		return nil // a delete of rows that are not of this transaction
 	}
-	job := &rowsJob{decoder: d, st: st, event: rows, view: d.parser.rows, txn: txn, kind: kind}
 	return job.run(ctx)
 }
 

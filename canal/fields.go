@@ -129,9 +129,6 @@ func idOf(v *lean.Value) (uint64, bool) {
 	return 0, false
 }
 
-// unspent reports whether the image says that the message was never refused.
-func unspent(retries *lean.Value) bool { return retries.State == lean.Present && intOf(retries) == 0 }
-
 // intOf returns an integer, 0 when there is none.
 func intOf(v *lean.Value) int64 {
 	if v.State != lean.Present {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -156,11 +157,12 @@ func TestS08XATransactionsAreLeftToTheSweeper(t *testing.T) {
 		require.Equal(t, []string{"n1"}, g.ids())
 		require.Zero(t, g.kicks, "a rollback leaves nothing to sweep")
 
-		b.session("XA START "+xid, insertSQL("xa2"), "XA END "+xid, "XA PREPARE "+xid, "XA COMMIT "+xid)
+		b.session("XA START "+xid, insertSQL("xa2"), insertSQL("xa2b"), "XA END "+xid, "XA PREPARE "+xid, "XA COMMIT "+xid)
 		g = b.read()
 		require.Empty(t, g.rows)
 		require.Equal(t, 1, g.kicks)
 		require.Equal(t, map[string]int{"xa": 1}, g.missed)
+		require.Equal(t, 2, g.xaRows)
 
 		b.exec("CREATE TABLE other (a INT) ENGINE = InnoDB")
 		b.session("XA START "+xid, "INSERT INTO other VALUES (1)", "XA END "+xid, "XA PREPARE "+xid, "XA COMMIT "+xid)
@@ -169,6 +171,18 @@ func TestS08XATransactionsAreLeftToTheSweeper(t *testing.T) {
 		b.session("XA START "+xid, insertSQL("xa3"), "XA END "+xid, "XA COMMIT "+xid+" ONE PHASE")
 		g = b.read()
 		require.True(t, g.kicks == 1 || len(g.rows) == 1, "MySQL logs it as XA, MariaDB as an ordinary transaction")
+		require.Equal(t, g.kicks, g.xaRows)
+
+		b.session("XA START "+xid, insertSQL("xa4"), "XA END "+xid, "XA PREPARE "+xid)
+		b.read()
+		again := b.open()
+		require.NoError(t, b.reader.Close())
+		b.reader = again
+		b.streamFrom(b.cursor.Position())
+		b.session("XA COMMIT " + xid)
+		g = b.read()
+		require.Equal(t, map[string]int{"xa": 1}, g.missed)
+		require.Equal(t, canal.XARowsUnknown, g.xaRows, "another reader had seen it prepared")
 		b.exec("DELETE FROM local_message")
 	})
 }
@@ -244,10 +258,12 @@ func TestMarksAreNotKicksAndRevivedRowsAre(t *testing.T) {
 		b.stream()
 		for _, image := range []string{"FULL", "MINIMAL"} {
 			b.session("SET SESSION binlog_row_image = "+image,
-				"UPDATE local_message SET status = 1", "UPDATE local_message SET next_retry_time = NOW()",
-				"UPDATE local_message SET status = 2, retry_count = 1", "DELETE FROM local_message WHERE msg_id = 'none'")
+				"UPDATE local_message SET next_retry_time = NOW()",
+				"UPDATE local_message SET status = 2, retry_count = COALESCE(retry_count, 0) + 1, next_retry_time = NOW() + INTERVAL 1 MINUTE",
+				"UPDATE local_message SET next_retry_time = NOW()", "UPDATE local_message SET status = 1",
+				"DELETE FROM local_message WHERE msg_id = 'none'")
 			require.Zero(t, b.read().kicks)
-			b.session("SET SESSION binlog_row_image = "+image, "UPDATE local_message SET status = 0 WHERE msg_id = 'a'")
+			b.session("SET SESSION binlog_row_image = "+image, "UPDATE local_message SET status = 0")
 			require.Equal(t, 1, b.read().kicks)
 		}
 	})

@@ -4,8 +4,6 @@ package canal
 type Observer interface {
 	// Reconnect: the connection was lost for the reason, one of a few fixed words, and is being replaced.
 	Reconnect(reason string)
-	// Missed: n rows or statements were left to the sweeper for the reason, one of the Missed words.
-	Missed(reason string, n int)
 }
 
 // NopObserver ignores everything.
@@ -13,9 +11,6 @@ type NopObserver struct{}
 
 // Reconnect does nothing.
 func (NopObserver) Reconnect(string) {}
-
-// Missed does nothing.
-func (NopObserver) Missed(string, int) {}
 
 // Why rows are left to the sweeper: the keys of Transaction.Missed.
 const (

@@ -59,7 +59,7 @@ func (d *dispatcher) statement(stmt statement, database, query []byte) *Transact
 		d.log.Warn().Str("position", d.place()).
 			Msg("a statement changed a local message table without row events, the sweeper looks for its rows: set binlog_format=ROW in that session")
 	case found.table:
-		txn.kick = true // rows may have come with a renamed table or an exchanged partition
+		txn.kick, txn.altered = true, true // rows may have come with a renamed table or an exchanged partition
 	}
 	if txn.began {
 		return nil // its commit is still to come

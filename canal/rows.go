@@ -124,36 +124,30 @@ func fullImage(image lean.Image, mp *mapping) bool {
 	return true
 }
 
-// updates looks for rows that become pending, and notes what happens to rows of this very transaction. When it has none,
-// no row's text is decoded: the relay's own marks cost next to nothing.
+// updates looks for rows that become due, and notes what happens to rows of this very transaction. When it has none, no
+// row's text is decoded: the relay's own marks cost next to nothing.
 func (j *rowsJob) updates(mp *mapping) error {
 	own := j.txn.rows.count() > 0
 	return j.decode(mp, func(before, after lean.Image) bool {
 		if j.revives(before, after) {
-			j.txn.kick = true
+			j.revived(before, after)
 		}
 		return own
 	}, j.visitUpdate)
 }
 
-// revives reports whether an update makes a row pending that was not, or gives a pending row another id: an upsert or a
-// REPLACE that hits an existing row is logged so.
-func (j *rowsJob) revives(before, after lean.Image) bool {
-	status, was := &after[fieldStatus], &before[fieldStatus]
-	switch j.st.maker.status(status) {
-	case outbox.Pending:
-	case outbox.Failed: // an operator's retry: failed, with no refusal. The relay's own marks count one.
-		return unspent(&after[fieldRetryCount]) &&
-			(j.st.maker.status(was) != outbox.Failed || !unspent(&before[fieldRetryCount]))
-	default:
-		return false
+// revived asks for a sweep and tells of which row.
+func (j *rowsJob) revived(before, after lean.Image) {
+	j.txn.kick = true
+	id, ok := idOf(&after[fieldID])
+	if !ok {
+		id, ok = idOf(&before[fieldID]) // only what changed is logged of the row as it is now
 	}
-	if was.State != lean.Present || j.st.maker.status(was) != outbox.Pending {
-		return true
+	if ok {
+		j.txn.revived.add(outbox.Ref{Table: j.st.table, ID: id})
+	} else {
+		j.txn.revived.more++
 	}
-	old, ok := idOf(&before[fieldID])
-	id, ok2 := idOf(&after[fieldID])
-	return ok && ok2 && old != id
 }
 
 func (j *rowsJob) visitUpdate(before, after lean.Image) error {

@@ -111,9 +111,6 @@ func (r *Reader) report(t *Transaction, caughtUp bool, now time.Time) error {
 		r.reported = now
 		r.stuck = 0
 		r.backoff.Reset()
-		for reason, n := range t.Missed {
-			r.observe.Missed(reason, n)
-		}
 	}
 	r.state.set(func(s *State) {
 		s.LastEvent, s.CaughtUp = now, caughtUp

@@ -151,7 +151,12 @@ type got struct {
 	rows   []outbox.Row
 	missed map[string]int
 	kicks  int
-	txns   int // with rows
+	// revived are the ids of the rows that updates made due.
+	revived []uint64
+	more    int
+	xaRows  int
+	altered int
+	txns    int // with rows
 }
 
 func (g *got) ids() []string {
@@ -170,6 +175,14 @@ func (b *bench) readTo(marker string) *got {
 		tx := b.next()
 		if tx.Kick {
 			g.kicks++
+		}
+		for _, ref := range tx.Revived {
+			g.revived = append(g.revived, ref.ID)
+		}
+		g.more += tx.RevivedMore
+		g.xaRows += tx.XARows
+		if tx.Altered {
+			g.altered++
 		}
 		for reason, n := range tx.Missed {
 			g.missed[reason] += n

@@ -22,11 +22,22 @@ type Transaction struct {
 	Missed map[string]int
 	// Waited is how long the reader had to wait before this transaction until the server told a table's columns.
 	Waited time.Duration
+	// Revived are rows that an UPDATE made due: by hand, by an upsert, by an operator's retry. They carry no MsgID. Of more
+	// than a thousand the others are only counted, in RevivedMore.
+	Revived     []outbox.Ref
+	RevivedMore int
+	// XARows is at most how many pending rows a committed XA transaction brought, XARowsUnknown when its rows were not seen.
+	XARows int
+	// Altered tells that a statement may have brought rows: a renamed table, an exchanged partition.
+	Altered bool
 
 	rows *rowBuffer
 	n    int
 	read bool
 }
+
+// XARowsUnknown is the XARows of a transaction that was prepared before the stream began.
+const XARowsUnknown = -1
 
 // errRead is returned by a second Rows.
 var errRead = errors.New("rows of the transaction were read before")

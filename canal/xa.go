@@ -27,8 +27,9 @@ func (d *dispatcher) xa(stmt statement) *Transaction {
 		a.txn.xa, a.txn.xid = true, stmt.name
 		return nil
 	case stmtXACommit:
-		if a.concerns(stmt.name) {
+		if touched, rows := a.concerns(stmt.name); touched {
 			a.txn.miss(MissedXA, 1)
+			a.txn.xaRows = rows
 		}
 		return a.commit()
 	case stmtXARollback:
@@ -55,7 +56,7 @@ func (d *dispatcher) prepared(onePhase bool) *Transaction {
 		return nil
 	}
 	if !onePhase {
-		a.remember(txn.xid, txn.touched)
+		a.remember(txn)
 		a.rollback()
 		return nil
 	}

@@ -61,14 +61,11 @@ func (alwaysHeld) Valid() bool { return true }
 // Release does nothing.
 func (alwaysHeld) Release(context.Context) error { return nil }
 
-// observer counts what the reader tells. What it has missed is counted by the pump, with the transaction.
+// observer counts what the reader tells.
 type observer struct{ metrics *metrics.Source }
 
 // Reconnect counts a lost connection.
 func (o observer) Reconnect(reason string) { o.metrics.Reconnects.WithLabelValues(reason).Inc() }
-
-// Missed does nothing: see above.
-func (observer) Missed(string, int) {}
 
 // Lock returns the lock by which relays agree on who leads a source.
 func Lock(c *config.Config, source string, rows *store.Store, checkpoints *checkpoint.Store) relay.Lock {
