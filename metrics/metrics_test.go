@@ -27,7 +27,8 @@ var update = flag.Bool("update", false, "write docs/METRICS.md")
 var promised = map[string][]string{
 	"build_info": {"version", "go_version"}, "leader": nil, "source_connected": nil,
 	"source_reconnects_total": {"reason"}, "source_lag_seconds": nil, "source_lag_bytes": nil,
-	"binlog_headroom_seconds": nil, "transactions_total": {"outcome"}, "stream_missed_total": {"reason"},
+	"binlog_headroom_seconds": nil, "transactions_total": {"outcome"}, "stream_skipped_total": {"reason"}, "stream_missed_total": {"reason"},
+	"sweep_sent_total": {"reason"},
 	"recoveries_total": {"kind"}, "recovery_rows": {"kind", "outcome"}, "last_recovery_timestamp_seconds": {"kind"}, "messages_published_total": {"topic", "origin"},
 	"messages_failed_total": {"topic", "reason"}, "messages_dead_total": {"topic", "reason"},
 	"duplicates_suppressed_total": {"by"}, "order_violations_total": nil, "parked_messages": nil, "parked_keys": nil,
@@ -47,7 +48,7 @@ func touch(m *metrics.Source) {
 		g.Set(1)
 	}
 	m.Transactions.WithLabelValues("messages").Inc()
-	m.StreamMissed.WithLabelValues("xa").Inc()
+	m.StreamSkipped.WithLabelValues("xa").Inc()
 	m.Recoveries.WithLabelValues("purged").Inc()
 	m.RecoveryRows.WithLabelValues("purged", metrics.RowsReadAgain).Set(12)
 	m.LastRecovery.WithLabelValues("purged").Set(1.7e9)

@@ -29,7 +29,22 @@ const (
 	RoundDone    = "done"    // sweep_rounds_total
 	RoundSkipped = "skipped" // the stream had not yet passed what was pending
 	RoundFailed  = "failed"  // the database or Kafka did not answer
+
+	SweptRetry    = "retry"    // sweep_sent_total: a failed row whose time has come
+	SweptDeferred = "deferred" // given to the sweeper: its topic was closed, or the position was lost
+	SweptDelayed  = "delayed"  // a next_retry_time of its own, or a claim that was given back or not finished
+
+	MissedUpdate      = "update"      // stream_missed_total: an UPDATE made the row due, by hand or by an upsert
+	MissedDDL         = "ddl"         // a statement brought it: a partition exchanged in, a table renamed
+	MissedStart       = "start"       // it was pending when this process began to stream
+	MissedUnexplained = "unexplained" // nobody has told of it
 )
+
+// MissedReasons returns the reasons of stream_missed_total, most certain ones first. Those that are not named above are the
+// binlog reader's words.
+func MissedReasons() []string {
+	return []string{"xa", "columns", "decode", "large", MissedUpdate, "statement", MissedDDL, "incident", MissedStart, MissedUnexplained}
+}
 
 // Source is the metrics of one source, one field each. Topics must go through Topic before they become a label value.
 // The values of WithLabelValues come in the order that the field's comment tells.
@@ -42,6 +57,7 @@ type Source struct {
 	LagBytes        *Gauge
 	HeadroomSeconds *Gauge
 	Transactions    *prometheus.CounterVec // outcome
+	StreamSkipped   *prometheus.CounterVec // reason
 	StreamMissed    *prometheus.CounterVec // reason
 	Recoveries      *prometheus.CounterVec // kind
 	RecoveryRows    *prometheus.GaugeVec   // kind, outcome
@@ -69,6 +85,7 @@ type Source struct {
 	CheckpointSaves *prometheus.CounterVec // result
 
 	SweepRows     *prometheus.CounterVec // result
+	SweepSent     *prometheus.CounterVec // reason
 	SweepRounds   *prometheus.CounterVec // result
 	Sweep         prometheus.Histogram   // seconds
 	TableRows     *prometheus.GaugeVec   // status
@@ -104,7 +121,9 @@ func (s *Source) streamMetrics(b *builder) {
 	s.LagBytes = b.gauge("source_lag_bytes", "Bytes of binlog on the server that are not read yet.", math.NaN())
 	s.HeadroomSeconds = b.gauge("binlog_headroom_seconds", "Seconds until the server purges the binlog file of the saved position. At 0 the stream could not resume and the table would be swept instead.", math.NaN())
 	s.Transactions = b.counters("transactions_total", "Transactions read to their end, by what came of them.", label{name: "outcome"})
-	s.StreamMissed = b.counters("stream_missed_total", "Changes to the table that the stream saw but cannot publish (XA, statement format, rows that cannot be mapped with certainty): the sweeper sends them.", label{name: "reason"})
+	s.StreamSkipped = b.counters("stream_skipped_total", "Changes to the table that the stream saw and left to the sweeper: rows, but transactions for xa and events for statement, ddl and incident.", label{name: "reason"})
+	s.StreamMissed = b.counters("stream_missed_total", "Rows that the stream should have brought and the sweeper took up, by the reason that the stream has told. Unexplained: nobody but the table knew of them, as with sql_log_bin=0. Since the process started.",
+		label{name: "reason", values: MissedReasons()})
 	s.Recoveries = b.counters("recoveries_total", "Times that the relay could not simply go on, by what it got over: the saved position could not be used, a table was gone, columns could not be told. docs/RECOVERY.md has the kinds.", label{name: "kind"})
 	s.RecoveryRows = b.gauges("recovery_rows", "What the last recovery of a kind cost, in rows; kind resumed is a plain start.", label{name: "kind"},
 		label{name: "outcome", values: []string{RowsReadAgain, RowsAlreadySent, RowsInKafka, RowsLeftToSweeper, RowsHeld}})
@@ -141,6 +160,8 @@ func (s *Source) windowMetrics(b *builder) {
 
 func (s *Source) sweepMetrics(b *builder) {
 	s.SweepRows = b.counters("sweep_rows_total", "Rows that the sweeper took up, by what came of them.", label{name: "result"})
+	s.SweepSent = b.counters("sweep_sent_total", "Messages that the sweeper sent because they are its own: failed ones to try again, ones deferred while their topic was closed or the position was lost, delayed ones. What the stream should have brought is in stream_missed_total.",
+		label{name: "reason", values: []string{SweptRetry, SweptDeferred, SweptDelayed}})
 	s.SweepRounds = b.counters("sweep_rounds_total", "Rounds of the sweeper; one is skipped while the stream still has to pass what is pending.",
 		label{name: "result", values: []string{RoundDone, RoundSkipped, RoundFailed}})
 	s.Sweep = b.histogram("sweep_seconds", "Seconds that one round of the sweeper took.", batchBuckets())

@@ -13,6 +13,7 @@ import (
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/sweeper"
 )
 
 // flow brings rows from the pump through the gate and the producer to the marker, and accounts for them on the way: the
@@ -36,8 +37,9 @@ type flow struct {
 	fail   func(error) // ends the session: an outcome is unknown
 	pause  time.Duration
 
-	metrics *metrics.Source
-	log     zerolog.Logger
+	metrics   *metrics.Source
+	reckoning *sweeper.Reckoning
+	log       zerolog.Logger
 }
 
 // errUnknownOutcome ends a session: the producer gave up on a record, which may or may not be in Kafka, and later ones
@@ -163,6 +165,7 @@ func (f *flow) acked(it *item, partition int32, offset int64) {
 	topic := f.metrics.Topic(it.dest)
 	now := time.Now()
 	f.metrics.Published.WithLabelValues(topic, it.origin).Inc()
+	f.reckoning.Delivered()
 	f.metrics.Publish.WithLabelValues(topic).Observe(now.Sub(it.sentAt).Seconds())
 	if it.origin == metrics.OriginStream {
 		f.metrics.CommitToAck.WithLabelValues(topic).Observe(max(0, now.Sub(it.committed).Seconds()))

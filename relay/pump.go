@@ -13,6 +13,7 @@ import (
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/router"
+	"example.com/outbox-relay/sweeper"
 )
 
 // pump takes transactions from the reader, in commit order, and brings each of their rows on its way. It is the only
@@ -37,6 +38,8 @@ type pump struct {
 	wakeIn     func(time.Duration)
 	metrics    *metrics.Source
 	log        zerolog.Logger
+	// reckoning is told what the stream leaves to the sweeper.
+	reckoning *sweeper.Reckoning
 }
 
 // run pumps until ctx ends or the stream can't go on.
@@ -169,9 +172,7 @@ func (p *pump) count(txn *canal.Transaction) {
 	if txn.Len() > 0 {
 		p.metrics.Transactions.WithLabelValues("committed").Inc()
 	}
-	for reason, n := range txn.Missed {
-		p.metrics.StreamMissed.WithLabelValues(reason).Add(float64(n))
-	}
+	p.tellMissed(txn)
 	p.notes.missed(txn)
 }
 

@@ -15,6 +15,7 @@ import (
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/sweeper"
 )
 
 // fakeReader gives the transactions that the test puts in, and ends with errBroken when the channel is closed.
@@ -62,6 +63,7 @@ func newPumpBench(ctx context.Context, t *testing.T) *pumpBench {
 			return d
 		},
 		check: func() error { return b.lost }, metrics: b.metrics, log: zerolog.Nop(),
+		reckoning: sweeper.NewReckoning(b.metrics),
 	}
 	return b
 }
@@ -149,7 +151,7 @@ func TestPumpKicksTheSweeperAfterTheTransaction(t *testing.T) {
 		b.reader.transactions <- txn
 		b.stop(t)
 		require.Equal(t, 1, b.kicks)
-		require.InDelta(t, 2, value(t, b.metrics.StreamMissed.WithLabelValues("xa")), 0)
+		require.InDelta(t, 2, value(t, b.metrics.StreamSkipped.WithLabelValues("xa")), 0)
 	})
 }
 

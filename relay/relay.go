@@ -42,6 +42,8 @@ type Relay struct {
 	cfg  Config
 	deps Deps
 	log  zerolog.Logger
+	// reckoning goes on from session to session.
+	reckoning *sweeper.Reckoning
 
 	mu      sync.Mutex
 	role    Role
@@ -63,6 +65,7 @@ func New(cfg Config, deps Deps, log zerolog.Logger) *Relay {
 	r := &Relay{cfg: cfg, deps: deps, log: log.With().Str("component", "relay").Logger(), role: RoleStandby}
 	r.ticked = time.Now()
 	r.recoveries = &recoveries{metrics: deps.Metrics, log: r.log}
+	r.reckoning = sweeper.NewReckoning(deps.Metrics)
 	r.observe()
 	return r
 }

@@ -152,7 +152,7 @@ func (l *leadership) assemble(log zerolog.Logger) (*session, error) {
 		inFlight: newWindow(r.cfg.InFlight, r.cfg.InFlightBytes),
 		unmarked: newWindow(r.cfg.InFlight+r.cfg.Unmarked, 1),
 		offsets:  newOffsets(l.offsets),
-		metrics:  r.deps.Metrics, log: log,
+		metrics:  r.deps.Metrics, reckoning: r.reckoning, log: log,
 	}
 	s.flow = f
 	s.gate = NewGate(f, log)
@@ -225,9 +225,10 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 	s.pump = &pump{
 		source: r.cfg.Source, server: start.Position.Server, reader: reader, router: r.deps.Router, tracker: s.tracker,
 		check: l.check, notes: r.recoveries, everything: s.everything, mayLeave: l.mayLeave, gate: s.gate, flow: s.flow, replay: window, bodies: bodies{broker: r.deps.Broker},
-		kick: s.sweeper.Kick, wakeIn: s.sweeper.WakeIn, delay: r.delay,
-		metrics: r.deps.Metrics, log: l.log,
+		kick: s.sweeper.Expect, wakeIn: s.sweeper.WakeIn, delay: r.delay,
+		metrics: r.deps.Metrics, reckoning: r.reckoning, log: l.log,
 	}
+	r.reckoning.Begin()
 	if err := reader.Stream(ctx, start.Position); err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
@@ -263,11 +264,13 @@ func (l *leadership) sweepOnly(ctx context.Context) (*session, error) {
 func (l *leadership) sweeper(s *session, stream sweeper.Stream) *sweeper.Sweeper {
 	d := l.relay.deps
 	cfg := l.relay.cfg.Sweep
+	reckoning := l.relay.reckoning
 	if s.saver == nil {
+		reckoning = nil
 		cfg.Interval = min(cfg.Interval, pollInterval)
 		cfg.Grace = 0
 	}
-	sw := sweeper.New(cfg, d.Sweep, s.gate, stream, d.Router, s.out, d.Metrics, l.log)
+	sw := sweeper.New(cfg, d.Sweep, s.gate, stream, d.Router, s.out, d.Metrics, reckoning, l.log)
 	s.gate.wake = func() { sw.WakeIn(0) }
 	return sw
 }

@@ -41,6 +41,8 @@ type Status struct {
 	InFlightBytes int64 `json:"in_flight_bytes"`
 	Unmarked      int   `json:"unmarked_messages"`
 
+	Reconciliation *Reconciliation `json:"reconciliation,omitempty"` // once it has streamed
+
 	Topics    []TopicStatus `json:"closed_topics,omitempty"`
 	LastSweep time.Time     `json:"last_sweep,omitzero"`
 	Errors    []string      `json:"errors,omitempty"`
@@ -81,6 +83,9 @@ func (r *Relay) Status() Status {
 	r.mu.Lock()
 	st := Status{Source: r.cfg.Source, Role: r.role, Recovery: r.start.Recovery, Detail: r.start.Detail, Recoveries: r.recoveries.all()}
 	s, lastErr := r.session, r.lastErr
+	if r.streamed {
+		st.Reconciliation = reconciled(r.reckoning)
+	}
 	r.mu.Unlock()
 	if lastErr != nil {
 		st.Errors = append(st.Errors, lastErr.Error())

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/sweeper"
 )
 
@@ -76,7 +77,7 @@ func leading(t *testing.T) (*Relay, *session, *stating) {
 	f, b, reader := newFlowBench(), newSaverBench(t), &stating{}
 	s := &session{
 		flow: f.flow, gate: f.gate, marker: f.marker, saver: b.saver, tracker: b.tracker, reader: reader,
-		sweeper: sweeper.New(sweeper.Config{}, nil, nil, nil, nil, nil, r.deps.Metrics, r.log),
+		sweeper: sweeper.New(sweeper.Config{}, nil, nil, nil, nil, nil, r.deps.Metrics, nil, r.log),
 	}
 	r.begin(s)
 	return r, s, reader
@@ -148,18 +149,30 @@ func TestStatusOfALeader(t *testing.T) {
 	s.gate.Close("gone", "unknown topic", time.Hour)
 	s.tracker.Begin(endAt(1), 2)
 	require.NoError(t, s.flow.inFlight.acquire(t.Context(), 20))
+	r.streamed, r.reckoning = true, sweptReckoning(t)
 	st := r.Status()
 	require.Equal(t, Status{
 		Source: "test", Role: RoleStream, Connected: true, Read: "binlog.000001:704", Safe: "binlog.000001:4", LagSeconds: 1.5,
 		Transactions: 1, InFlight: 1, InFlightBytes: 20,
-		Topics: []TopicStatus{{Name: "gone", State: "closed", Reason: "unknown topic"}},
-		Errors: []string{"mark: locked", "checkpoint: no redis", "binlog: reset"},
+		Reconciliation: &Reconciliation{Delivered: 1, Recovered: 2, Unexplained: 1, Reasons: map[string]int64{"xa": 1, "unexplained": 1}},
+		Topics:         []TopicStatus{{Name: "gone", State: "closed", Reason: "unknown topic"}},
+		Errors:         []string{"mark: locked", "checkpoint: no redis", "binlog: reset"},
 	}, st)
 	text, err := json.Marshal(st)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "checkpoint_saved", "a time that is not known is left out")
 	r.end(s)
 	require.Equal(t, RoleStarting, r.Status().Role)
+}
+
+// sweptReckoning has seen a message of the stream, and a sweep of two rows of which one was told of.
+func sweptReckoning(t *testing.T) *sweeper.Reckoning {
+	t.Helper()
+	r := sweeper.NewReckoning(metrics.New("test").Source("test"))
+	r.Delivered()
+	r.Number("xa", 1)
+	r.Take(rowOf(1, "orders", "k"), rowOf(2, "orders", "k"))
+	return r
 }
 
 func TestStatusOfASweeperAlone(t *testing.T) {

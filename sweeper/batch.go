@@ -28,11 +28,14 @@ type prepared struct {
 	rec *router.Record
 	// bodyless is why the row's staged body can't be had for now: it fails in its turn.
 	bodyless error
+	// why is the design by which it is the sweeper's, "" when the stream should have brought it.
+	why string
 }
 
-// prepare routes the rows; those that can never be sent are dead.
-func (s *Sweeper) prepare(ctx context.Context, rows []outbox.Row) *batch {
+// prepare routes claimed rows; those that can never be sent are dead. drained tells that they are of a closed topic.
+func (s *Sweeper) prepare(ctx context.Context, rows []outbox.Row, drained bool) *batch {
 	b := &batch{ready: make([]prepared, 0, len(rows))}
+	designed := s.reckoning.take(rows, drained)
 	n, bodyless := s.out.Fill(ctx, rows)
 	for i := range rows[n:] {
 		b.release = append(b.release, rows[n+i].Ref())
@@ -49,7 +52,7 @@ func (s *Sweeper) prepare(ctx context.Context, rows []outbox.Row) *batch {
 			continue
 		}
 		if err == nil {
-			b.ready = append(b.ready, prepared{row: rows[i], rec: rec})
+			b.ready = append(b.ready, prepared{row: rows[i], rec: rec, why: designed[i]})
 			continue
 		}
 		reason := "unroutable"
@@ -215,6 +218,9 @@ func (s *Sweeper) noteDead(b *batch, row *outbox.Row, reason string, err error) 
 
 func (s *Sweeper) noteSent(b *batch, p *prepared) {
 	s.metrics.Published.WithLabelValues(s.metrics.Topic(p.rec.Topic), metrics.OriginSweep).Inc()
+	if p.why != "" {
+		s.metrics.SweepSent.WithLabelValues(p.why).Inc()
+	}
 	b.sent = append(b.sent, p.row.Ref())
 }
 

@@ -240,6 +240,8 @@ type bench struct {
 	stream  *stream
 	metrics *metrics.Source
 	log     *logBuffer
+	// reckoning is fed as the stream does it.
+	reckoning *sweeper.Reckoning
 }
 
 const interval = 30 * time.Second
@@ -252,11 +254,12 @@ func newBench(t *testing.T) *bench {
 		table: newTable(), gate: &gate{states: map[string]string{}}, stream: &stream{}, log: &logBuffer{},
 		broker: &broker{gone: make(chan struct{}), tail: map[string]bool{}}, metrics: metrics.New("test").Source("test"),
 	}
+	b.reckoning = sweeper.NewReckoning(b.metrics)
 	cfg := sweeper.Config{
 		Interval: interval, Batch: 3, Lease: 30 * time.Second,
 		Retry: retry.Policy{Backoff: []time.Duration{10 * time.Second}, MaxRetries: 2},
 	}
-	b.Sweeper = sweeper.New(cfg, b.table, b.gate, b.stream, route, b.broker, b.metrics, zerolog.New(b.log))
+	b.Sweeper = sweeper.New(cfg, b.table, b.gate, b.stream, route, b.broker, b.metrics, b.reckoning, zerolog.New(b.log))
 	return b
 }
 

@@ -109,7 +109,7 @@ func (s *Sweeper) probeWith(ctx context.Context, topic string, ref outbox.Ref) (
 		s.gate.ProbeLater(topic, appearsWithin) // somebody else has the row for the moment
 		return Result{}, nil
 	}
-	b := s.prepare(ctx, rows)
+	b := s.prepare(ctx, rows, true)
 	acked := len(b.ready) > 0 && s.lone(ctx, topic, b)
 	r, err := s.write(ctx, b)
 	switch {
@@ -215,7 +215,7 @@ func (s *Sweeper) sendAll(ctx context.Context, topic string, refs []outbox.Ref) 
 			return total, false, errors.Join(err, s.giveBack(ctx, topic, rows))
 		}
 		for _, group := range byTopic(rows) {
-			b := s.prepare(ctx, group)
+			b := s.prepare(ctx, group, true)
 			s.publish(ctx, topic, b)
 			held := len(b.failed) + len(b.release)
 			r, err := s.write(ctx, b)

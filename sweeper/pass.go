@@ -54,7 +54,11 @@ func (s *Sweeper) Pass(ctx context.Context) (Result, error) {
 // is no commit order to keep: they go by id.
 func (s *Sweeper) general(ctx context.Context) (Result, error) {
 	closed := s.gate.Closed()
+	upTo := s.looksUpTo()
 	candidates, err := s.candidates(ctx, closed)
+	if err == nil && len(candidates) == 0 {
+		s.reckoning.looked(upTo, closed)
+	}
 	if err != nil || len(candidates) == 0 {
 		return Result{}, err
 	}
@@ -67,15 +71,30 @@ func (s *Sweeper) general(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	var total Result
-	for _, group := range byTopic(rows) {
+	groups := byTopic(rows)
+	for i, group := range groups {
 		r, err := s.topic(ctx, group)
 		total.add(r)
 		if err != nil {
+			for _, rest := range groups[i+1:] {
+				s.reckoning.Take(rest...) // they are claimed, and look delayed once the lease is over
+			}
 			return total, err
 		}
 	}
 	total.More = len(candidates) == s.cfg.Batch && total.Sent > 0
+	if len(candidates) < s.cfg.Batch && len(rows) == len(candidates) {
+		s.reckoning.looked(upTo, closed)
+	}
 	return total, nil
+}
+
+// looksUpTo returns from when on a pass that begins now may miss rows: fresh ones are left to the stream.
+func (s *Sweeper) looksUpTo() time.Time {
+	if s.kicked {
+		return time.Now()
+	}
+	return time.Now().Add(-s.cfg.Grace)
 }
 
 // hide leaves the topics alone whose rows may be claimed now without our knowing: one that was closed since they were read
@@ -118,7 +137,7 @@ func byTopic(rows []outbox.Row) [][]outbox.Row {
 
 // topic sends claimed rows of one topic that is open, or that nobody has tried yet.
 func (s *Sweeper) topic(ctx context.Context, rows []outbox.Row) (Result, error) {
-	b := s.prepare(ctx, rows)
+	b := s.prepare(ctx, rows, false)
 	topic := rows[0].Topic
 	if len(b.ready) > 0 {
 		switch probe, open := s.gate.BeginProbe(topic); {

@@ -44,6 +44,8 @@ type Sweeper struct {
 	out     Publisher
 	metrics *metrics.Source
 	log     zerolog.Logger
+	// reckoning is nil where no binlog is read.
+	reckoning *Reckoning
 
 	// What follows belongs to the goroutine that makes the passes.
 	retries map[string]retryAt // closed topics that were tried
@@ -56,13 +58,16 @@ type Sweeper struct {
 	due   time.Time // the nearest time that somebody asked for, zero when nobody did
 	moved chan struct{}
 	last  time.Time
+	// expected is when somebody read of rows in the binlog last, and step how many of the looks after it were taken.
+	expected time.Time
+	step     int
 }
 
-// New returns a sweeper.
-func New(cfg Config, rows Rows, gate Gate, stream Stream, route Router, out Publisher, m *metrics.Source, log zerolog.Logger) *Sweeper {
+// New returns a sweeper. The reckoning is nil where no binlog is read.
+func New(cfg Config, rows Rows, gate Gate, stream Stream, route Router, out Publisher, m *metrics.Source, r *Reckoning, log zerolog.Logger) *Sweeper {
 	return &Sweeper{
-		cfg: cfg, rows: rows, gate: gate, stream: stream, router: route, out: out, metrics: m, log: log,
-		retries: make(map[string]retryAt), kick: make(chan struct{}, 1), moved: make(chan struct{}, 1),
+		cfg: cfg, rows: rows, gate: gate, stream: stream, router: route, out: out, metrics: m, reckoning: r, log: log,
+		retries: make(map[string]retryAt), kick: make(chan struct{}, 1), moved: make(chan struct{}, 1), step: len(looks()),
 	}
 }
 
@@ -167,22 +172,13 @@ func (s *Sweeper) sleep(ctx context.Context, d time.Duration) {
 	end := time.Now().Add(d)
 	earliest := time.Now().Add(soonest)
 	for {
-		s.mu.Lock()
-		at := end
-		if !s.due.IsZero() && s.due.Before(at) {
-			at = s.due
-		}
+		at := s.nearest(end)
 		if at.Before(earliest) {
 			at = earliest
 		}
-		s.mu.Unlock()
 		left := time.Until(at)
 		if left <= 0 {
-			s.mu.Lock()
-			if !s.due.After(at) {
-				s.due = time.Time{}
-			}
-			s.mu.Unlock()
+			s.woken(at)
 			return
 		}
 		timer := time.NewTimer(left)
@@ -192,13 +188,18 @@ func (s *Sweeper) sleep(ctx context.Context, d time.Duration) {
 			return
 		case <-s.kick:
 			timer.Stop()
-			// Somebody may have put a row anywhere, or have repaired a topic.
-			s.seen, s.kicked = scan{}, true
-			clear(s.retries)
+			s.kicked = true
+			s.lookEverywhere()
 			return
 		case <-s.moved:
 			timer.Stop()
 		case <-timer.C:
 		}
 	}
+}
+
+// lookEverywhere forgets what saves a pass work: somebody may have put a row anywhere, or have repaired a topic.
+func (s *Sweeper) lookEverywhere() {
+	s.seen = scan{}
+	clear(s.retries)
 }

@@ -120,9 +120,12 @@ func (t *table) claim(operation string, refs []outbox.Ref, lease time.Duration, 
 	var claimed []outbox.Ref
 	for _, r := range t.pick(q) {
 		if slices.Contains(refs, r.row.Ref()) && !t.locked[r.row.ID] {
-			r.next = time.Now().Add(lease)
 			row := r.row
-			row.RetryCount = r.tries
+			row.RetryCount, row.Status = r.tries, r.status
+			if !r.next.IsZero() {
+				row.NextRetry = r.next.Format(time.DateTime)
+			}
+			r.next = time.Now().Add(lease)
 			rows = append(rows, row)
 			claimed = append(claimed, r.row.Ref())
 		}

@@ -1,10 +1,16 @@
 package cli
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/console"
+	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/relay"
 )
 
 // statusView is a running relay on one screen.
@@ -47,6 +53,9 @@ func (s sourceState) text(p *render.Page) {
 		p.Field("in flight", "%s, %s; %d unmarked; %d open transactions",
 			render.Plural(int64(st.InFlight), "message"), render.Bytes(uint64(max(st.InFlightBytes, 0))), st.Unmarked, st.Transactions)
 	}
+	if r := st.Reconciliation; r != nil {
+		p.Field("agreement", "%s", agreement(r))
+	}
 	if s.LastSweepAgeSeconds > 0 {
 		p.Field("last sweep", "%s ago", seconds(s.LastSweepAgeSeconds))
 	}
@@ -69,6 +78,22 @@ func (s sourceState) text(p *render.Page) {
 	for _, t := range st.Topics {
 		p.Row(t.Name, t.State, render.Count(int64(t.Held), 0), t.Reason)
 	}
+}
+
+// agreement is the verdict whether the stream and the table agree, with the reasons that are known.
+func agreement(r *relay.Reconciliation) string {
+	text := fmt.Sprintf("stream delivered %s, sweeper recovered %s, unexplained %s",
+		render.Count(r.Delivered, 0), render.Count(r.Recovered, 0), render.Count(r.Unexplained, 0))
+	var known []string
+	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
+		if n := r.Reasons[reason]; reason != metrics.MissedUnexplained && n > 0 {
+			known = append(known, reason+" "+render.Count(n, 0))
+		}
+	}
+	if len(known) > 0 {
+		text += " (recovered: " + strings.Join(known, ", ") + ")"
+	}
+	return text
 }
 
 func degraded(check console.CheckStatus) string {
