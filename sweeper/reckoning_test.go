@@ -105,14 +105,20 @@ func TestReasonsThatTheStreamTells(t *testing.T) {
 		tell func(b *bench)
 		want map[string]int
 	}{
-		{"rows by name", func(b *bench) { b.reckoning.Rows(metrics.MissedUpdate, refsOf(2, 4)) },
-			map[string]int{metrics.MissedUpdate: 2, metrics.MissedUnexplained: 2}},
+		{
+			"rows by name", func(b *bench) { b.reckoning.Rows(metrics.MissedUpdate, refsOf(2, 4)) },
+			map[string]int{metrics.MissedUpdate: 2, metrics.MissedUnexplained: 2},
+		},
 		{"rows by number", func(b *bench) { b.reckoning.Number("xa", 3) }, map[string]int{"xa": 3, metrics.MissedUnexplained: 1}},
 		{"nobody knows how many", func(b *bench) { b.reckoning.Some("statement") }, map[string]int{"statement": 4}},
-		{"two of them", func(b *bench) { b.reckoning.Number("columns", 1); b.reckoning.Some(metrics.MissedDDL) },
-			map[string]int{"columns": 1, metrics.MissedDDL: 3}},
-		{"nothing", func(b *bench) { b.reckoning.Number("xa", 0); b.reckoning.Rows(metrics.MissedUpdate, nil) },
-			map[string]int{metrics.MissedUnexplained: 4}},
+		{
+			"two of them", func(b *bench) { b.reckoning.Number("columns", 1); b.reckoning.Some(metrics.MissedDDL) },
+			map[string]int{"columns": 1, metrics.MissedDDL: 3},
+		},
+		{
+			"nothing", func(b *bench) { b.reckoning.Number("xa", 0); b.reckoning.Rows(metrics.MissedUpdate, nil) },
+			map[string]int{metrics.MissedUnexplained: 4},
+		},
 		{"more than can be named", func(b *bench) {
 			for i := range uint64(21_000) {
 				b.reckoning.Rows(metrics.MissedUpdate, refsOf(100+i))

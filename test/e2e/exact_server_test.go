@@ -3,10 +3,12 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/test/oracle"
 	"example.com/outbox-relay/test/rig"
@@ -23,6 +25,11 @@ func endToEnd(t *testing.T, c cast, rows int) {
 	v := s.exact(90*time.Second, oracle.Options{})
 	assert.Equal(t, rows, v.Delivered)
 	assert.Zero(t, v.Swept, "the stream missed rows and the sweeper sent them")
+	m, err := relay.Metrics()
+	require.NoError(t, err)
+	assert.Zero(t, m.Sum("stream_missed_total"), "nothing is unexplained")
+	_, body := relay.Fetch("/api/v1/status")
+	assert.Contains(t, strings.Join(strings.Fields(body), ""), `"sweeper_recovered":0,"unexplained":0`)
 	s.caughtUp(12 * time.Second)
 	code, took := relay.Stop()
 	assert.Zero(t, code)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/test/harness"
 	"example.com/outbox-relay/test/oracle"
 )
@@ -181,8 +182,9 @@ func TestS20NeverBinlogged(t *testing.T) {
 		code, _ := relay.Stop()
 		assert.Zero(t, code)
 		s.Sweeping()
-		s.Start()
+		relay = s.Start()
 		v := s.Exact(15*time.Second, oracle.Options{})
 		assert.Equal(t, 10, v.Swept)
+		requireReasons(t, relay, map[string]int{metrics.MissedStart: 10}) // what another process has not known is no alarm
 	})
 }
