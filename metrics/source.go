@@ -160,7 +160,7 @@ func (s *Source) windowMetrics(b *builder) {
 
 func (s *Source) sweepMetrics(b *builder) {
 	s.SweepRows = b.counters("sweep_rows_total", "Rows that the sweeper took up, by what came of them.", label{name: "result"})
-	s.SweepSent = b.counters("sweep_sent_total", "Messages that the sweeper sent because they are its own: failed ones to try again, ones deferred while their topic was closed or the position was lost, delayed ones. What the stream should have brought is in stream_missed_total.",
+	s.SweepSent = b.counters("sweep_sent_total", "Messages that the sweeper sent because they are its own: failed ones to try again, ones deferred while their topic was closed or recorded in a recovery, delayed ones. What the stream should have brought is in stream_missed_total.",
 		label{name: "reason", values: []string{SweptRetry, SweptDeferred, SweptDelayed}})
 	s.SweepRounds = b.counters("sweep_rounds_total", "Rounds of the sweeper; one is skipped while the stream still has to pass what is pending.",
 		label{name: "result", values: []string{RoundDone, RoundSkipped, RoundFailed}})
