@@ -40,7 +40,7 @@ func (a Action) String() string {
 //
 // A handler's error counts as a failure of the message: it is tried again after a pause, in place, so that the messages behind
 // it in its partition wait and the order stays. A database that can't serve is no failure of the message: it is held,
-// however long that takes, and nothing is counted.
+// however long that takes, and nothing is counted. Failures are counted in the process: a restart or a rebalance begins anew.
 type Policy struct {
 	// Retry gives the pauses between attempts, and how many failures a message may have. Zero means DefaultRetry.
 	Retry retry.Policy
