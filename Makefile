@@ -63,7 +63,7 @@ demo: ## the whole thing on this machine, with a verdict
 # The stories of test/bounds and of two leaders at full size. Each line of bench has servers of its own: what one has written is
 # not the next one's binlog.
 FULL_BOUNDS := TestMillionRow|TestTwoMillionRows|TestKafkaAwayFor5Minutes|TestMarksWaitFor30s
-FULL_LEADERS := TestLeaderStoppedFor20s|TestLockTroubleAtFullLength|TestTakeoverWithinASecond
+FULL_LEADERS := TestLeaderStoppedFor20s|TestLockTroubleAtFullLength|TestTakeoverWithinASecond|TestKickedRowsWithinTwoSeconds
 
 .PHONY: bench
 bench: bin/rig ## what the relay reaches here: catching up, latency, memory, kills (no race detector; a quiet machine)
