@@ -65,6 +65,13 @@ demo: ## the whole thing on this machine, with a verdict
 FULL_BOUNDS := TestMillionRow|TestTwoMillionRows|TestKafkaAwayFor5Minutes|TestMarksWaitFor30s
 FULL_LEADERS := TestLeaderStoppedFor20s|TestLockTroubleAtFullLength|TestTakeoverWithinASecond|TestKickedRowsWithinTwoSeconds
 
+.PHONY: orders
+orders: ## the example of two services on this machine, with a verdict
+	@scripts/setup-apt.sh mariadb-server
+	@CGO_ENABLED=0 $(GO) build -o bin/ ./cmd/outbox-relay ./test/orders
+	@CGO_ENABLED=0 $(GO) build -o bin/orders-services ./examples/orders
+	@bin/orders
+
 .PHONY: bench
 bench: bin/rig ## what the relay reaches here: catching up, latency, memory, kills (no race detector; a quiet machine)
 	@scripts/setup.sh servers
