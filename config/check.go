@@ -155,8 +155,8 @@ func (k checker) statuses(s Statuses, at string) {
 }
 
 func (k checker) router(r *Router) {
-	if r.AfterDead == "hold" {
-		k.add("router.after_dead", "hold is not available yet: use release")
+	if r.AfterDead == "hold" && r.Order == "relaxed" {
+		k.add("router.after_dead", "hold keeps back the later messages of a key, which router.order: relaxed does not do: use order: strict, or release")
 	}
 	k.key(r.Key, "router.key")
 	for i, route := range r.Routes {

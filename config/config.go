@@ -35,8 +35,8 @@ type Router struct {
 	Key       string   `yaml:"key" doc:"Where a message's key comes from: a column, or a JSON pointer into the content such as /order_id. Default: the key column, else msg_id."`
 	Routes    []Route  `yaml:"routes" doc:"Rules tried in order, the first match wins. Without a match a message goes to the topic its row names."`
 	Allow     []string `yaml:"allow" doc:"Globs of topics that may be written to. Empty: any valid name that does not begin with two underscores."`
-	Order     string   `yaml:"order" oneof:"strict|relaxed" doc:"strict: a message that cannot go yet holds back the later ones of its key. relaxed: it does not."`
-	AfterDead string   `yaml:"after_dead" oneof:"release|hold" doc:"What the later messages of a key do once one of them is a dead letter: go on (release), or wait for a person (hold)."`
+	Order     string   `yaml:"order" oneof:"strict|relaxed" doc:"What a topic that refused messages, or a restart, does to new ones while older ones still wait in the table. strict: they wait behind those, so each key keeps its order. relaxed: they are sent at once, and the older ones with the next sweeps, in no order with them. Either way a topic that refuses messages is tried with one at a time."`
+	AfterDead string   `yaml:"after_dead" oneof:"release|hold" doc:"What the later messages of a key do once one of them is a dead letter. release: they go on. hold: they wait in the table (status pending, next_retry_time after the year 5000) until somebody retries or discards the dead letter, and then follow in order; messages without a key wait for nobody. It needs next_retry_time to be a DATETIME. Dead letters that are there already hold their keys too: decide about those before switching to hold."`
 }
 
 // Route sends the topics that match somewhere else.

@@ -58,7 +58,7 @@ func TestProblems(t *testing.T) {
 		{"SameStatus", "source: {statuses: {sent: 0}}\n", "1:27: source.statuses.sent: 0 already means pending"},
 		{"BadGlob", "router: {allow: ['a[']}\n", `1:18: router.allow[0]: "a[" is no glob`},
 		{"NoMatch", "router: {routes: [{topic: x}]}\n", "1:19: router.routes[0]: has no match"},
-		{"NotAvailableYet", "router: {after_dead: hold}\n", "1:22: router.after_dead: hold is not available yet: use release"},
+		{"HoldingBackWithoutOrder", "router: {after_dead: hold, order: relaxed}\n", "1:22: router.after_dead: hold keeps back the later messages of a key, which router.order: relaxed does not do: use order: strict, or release"},
 		{"BadPlaceholder", "router: {routes: [{match: '*', topic: '{tpoic}'}]}\n", `1:39: router.routes[0].topic: "{tpoic}" holds a placeholder other than {topic}`},
 		{"BadPointer", "router: {key: /a~b}\n", `1:15: router.key: "/a~b" is no JSON pointer`},
 		{"BadVersion", "kafka: {version: latest}\n", `1:18: kafka.version: "latest" must be a version such as 3.6.0`},

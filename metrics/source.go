@@ -139,8 +139,8 @@ func (s *Source) messageMetrics(b *builder) {
 	s.Suppressed = b.counters("duplicates_suppressed_total", "Messages of the replay window that were not sent again, by what told that they had been sent: the row's status or the tail of the Kafka partition.",
 		label{name: "by", values: []string{ByStatus, ByTail}})
 	s.OrderViolations = b.counter("order_violations_total", "Messages that reached Kafka after a later one of their key although the order is strict. Each is logged with both msg_ids.")
-	s.ParkedMessages = b.gauge("parked_messages", "Messages that wait behind an earlier one of their key or topic.", 0)
-	s.ParkedKeys = b.gauge("parked_keys", "Keys that have messages waiting behind an earlier one.", 0)
+	s.ParkedMessages = b.gauge("parked_messages", "Messages that wait in the table behind a dead letter of their key (router.after_dead: hold), counted up to 100000 a table.", 0)
+	s.ParkedKeys = b.gauge("parked_keys", "Keys of which messages wait in the table behind a dead letter (router.after_dead: hold).", 0)
 	s.ClosedTopics = b.gauge("closed_topics", "Topics that Kafka refuses at present; the sweeper probes them and drains what waits.", 0)
 	s.CommitToAck = b.histograms("commit_to_ack_seconds", "Seconds from the commit on the server to Kafka's ack, for messages read from the binlog as they were committed. MySQL 5.7 and MariaDB tell whole seconds only.",
 		latencyBuckets(), topic)

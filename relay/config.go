@@ -25,6 +25,11 @@ type Config struct {
 	MarkBatch     int
 	MarkDelay     time.Duration
 
+	// HoldAfterDead makes the later messages of a key wait for a person once one of them is a dead letter.
+	HoldAfterDead bool
+	// Relaxed lets new messages of a topic pass those that wait in the table.
+	Relaxed bool
+
 	Retry retry.Policy
 	Sweep sweeper.Config
 	// CreateTopics makes a topic that does not exist, instead of waiting for somebody to.

@@ -20,6 +20,7 @@ import (
 // windows, the offsets, the metrics. It is the gate's sink and gets the producer's results.
 type flow struct {
 	gate     *Gate
+	keys     *Keys
 	producer Producer
 	prober   *prober
 	marker   *marker
@@ -50,19 +51,26 @@ var errUnknownOutcome = errors.New("kafka: the outcome of a record is unknown")
 func (f *flow) publish(ctx context.Context, it *item) error {
 	it.size = f.size(it)
 	if f.exceeds(ctx, it) {
-		return f.refuse(ctx, it, it.dest, "too_large", "the topic takes smaller messages only: raise its max.message.bytes and retry the message")
+		return f.refuse(ctx, it, it.topic.name, "too_large", "the topic takes smaller messages only: raise its max.message.bytes and retry the message")
 	}
 	if err := f.reserve(ctx, it); err != nil {
 		return err
 	}
+	if !f.keys.take(it) {
+		f.admit(ctx, it)
+	}
+	return nil
+}
+
+// admit lets the gate decide about a message.
+func (f *flow) admit(ctx context.Context, it *item) {
 	switch f.gate.admit(it) {
 	case admitSend:
-		f.send(ctx, it)
+		f.hand(ctx, it)
 	case admitProbe:
 		f.probe(ctx, it)
 	case admitTaken:
 	}
-	return nil
 }
 
 // exceeds reports whether a message is larger than its topic takes. Before that is said the brokers are asked again: somebody
@@ -99,12 +107,17 @@ func (f *flow) reserve(ctx context.Context, it *item) error {
 	return err
 }
 
-// refuse makes a row a dead letter before it comes near Kafka.
+// refuse makes a row a dead letter before it comes near Kafka. topic is the row's.
 func (f *flow) refuse(ctx context.Context, it *item, topic, reason, text string) error {
 	if err := f.unmarked.acquire(ctx, 0); err != nil {
 		return err
 	}
-	f.metrics.Dead.WithLabelValues(f.metrics.Topic(topic), reason).Inc()
+	dest := topic
+	if it.dest != "" {
+		dest = it.dest
+	}
+	f.metrics.Dead.WithLabelValues(f.metrics.Topic(dest), reason).Inc()
+	f.keys.died(it.ref, topic, it.slot)
 	f.log.Error().Str("message_id", it.ref.MsgID).Str("table", it.ref.Table.String()).Str("reason", reason).Msg("dead letter")
 	f.marker.add(verdict{it: it, outcome: outcomeDead, text: text})
 	return nil
@@ -119,8 +132,15 @@ func (f *flow) alreadyPublished(ctx context.Context, it *item) error {
 	return nil
 }
 
-// send hands a message to the producer. When that fails the session is ending, and the row stays unsettled.
+// send hands over a message that the gate has held, unless its key has begun to wait meanwhile.
 func (f *flow) send(ctx context.Context, it *item) {
+	if !f.keys.take(it) {
+		f.hand(ctx, it)
+	}
+}
+
+// hand hands a message to the producer. When that fails the session is ending, and the row stays unsettled.
+func (f *flow) hand(ctx context.Context, it *item) {
 	it.sentAt = time.Now()
 	it.waiting = f.unanswered.add(it.dest)
 	if err := f.producer.Send(ctx, it.rec, it); err != nil {
@@ -136,6 +156,15 @@ func (f *flow) deferred(it *item) {
 	f.leave(it)
 	f.marker.add(verdict{it: it, outcome: outcomeDeferred})
 }
+
+// parked leaves a message to the sweeper until its key need not wait any more.
+func (f *flow) parked(it *item) {
+	f.leave(it)
+	f.marker.add(verdict{it: it, outcome: outcomeParked})
+}
+
+// stateOf returns the state of a topic's gate.
+func (f *flow) stateOf(topic string) gateState { return f.gate.stateOf(topic) }
 
 // leave gives back the item's place in the in-flight window.
 func (f *flow) leave(it *item) {
@@ -170,7 +199,11 @@ func (f *flow) acked(it *item, partition int32, offset int64) {
 	if it.origin == metrics.OriginStream {
 		f.metrics.CommitToAck.WithLabelValues(topic).Observe(max(0, now.Sub(it.committed).Seconds()))
 	}
-	if earlier := f.gate.passed(it.topic, it.rec.Key); earlier != "" {
+	earlier := f.gate.passed(it.topic, it.rec.Key)
+	if earlier == "" {
+		earlier = f.keys.overtook(it)
+	}
+	if earlier != "" {
 		f.metrics.OrderViolations.Inc()
 		f.log.Error().Str("message_id", it.ref.MsgID).Str("earlier_message_id", earlier).Str("topic", it.dest).
 			Msg("a later message of the key was published before an earlier one")
@@ -207,6 +240,7 @@ func (f *flow) unknownOutcome(err error) { f.fail(errors.Join(errUnknownOutcome,
 func (f *flow) dead(it *item, err error) {
 	f.metrics.Dead.WithLabelValues(f.metrics.Topic(it.dest), kafka.Reason(err)).Inc()
 	f.log.Error().Err(err).Str("message_id", it.ref.MsgID).Str("topic", it.dest).Msg("dead letter")
+	f.keys.died(it.ref, it.topic.name, it.slot)
 	f.leave(it)
 	f.marker.add(verdict{it: it, outcome: outcomeDead, text: err.Error()})
 }
@@ -226,8 +260,13 @@ func (f *flow) settled(verdicts []verdict) {
 		case outcomeDeferred:
 			f.gate.deferSettled(v.it.topic)
 		case outcomeFailed:
+			f.keys.Spent() // it may have become dead by that; before the sweeper looks at the topic again
 			f.gate.failSettled(v.it.topic)
-		case outcomeSent, outcomeDead:
+		case outcomeDead:
+			f.keys.buried(v.it.ref)
+		case outcomeParked:
+			f.keys.parkSettled(v.it.slot)
+		case outcomeSent:
 		}
 		v.it.txn.Settle(1)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
 )
 
@@ -98,6 +99,7 @@ func newFlowBench() *flowBench {
 		offsets: newOffsets(nil), metrics: newMetrics(), log: b.log.logger(),
 	}
 	f.gate = NewGate(f, zerolog.Nop())
+	f.keys = newKeys(true, b.rows, func(row *outbox.Row) []byte { return row.Key }, f, zerolog.Nop())
 	f.marker = newMarker(b.rows, markerConfig{batch: 1000, delay: time.Second}, f.settled, zerolog.Nop())
 	b.flow = f
 	b.topic = f.gate.lookup("orders")

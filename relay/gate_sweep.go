@@ -89,9 +89,23 @@ func (g *Gate) Drain(name string, acked bool) {
 	defer g.mu.Unlock()
 	t := g.topic(name)
 	if t.state == closed && !t.late {
-		t.state = draining
 		t.acked = acked
+		g.beginDrain(t)
 	}
+}
+
+// beginDrain lets the sweeper send what was deferred. The caller holds mu.
+func (g *Gate) beginDrain(t *topic) {
+	switch {
+	case !g.relaxed:
+		t.state = draining
+		return
+	case t.acked:
+		t.state = open
+	default:
+		t.state = fresh
+	}
+	t.reason = ""
 }
 
 // Hold begins the last stretch of a drain: the stream holds the topic's new messages. It returns once no deferring UPDATE

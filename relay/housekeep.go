@@ -84,6 +84,10 @@ func (r *Relay) survey(ctx context.Context, s *session) {
 		}
 		r.deps.Metrics.OldestPending.Set(oldest.Seconds())
 	}
+	if rows, keys, err := r.deps.Rows.CountParked(ctx); err == nil {
+		r.deps.Metrics.ParkedMessages.Set(float64(rows))
+		r.deps.Metrics.ParkedKeys.Set(float64(keys))
+	}
 	if s.saver == nil || r.deps.Distance == nil {
 		return
 	}

@@ -39,6 +39,8 @@ func (r *surveyRows) Refresh(context.Context) error {
 	return r.err
 }
 
+func (r *surveyRows) CountParked(context.Context) (rows, keys int64, err error) { return 12, 3, nil }
+
 func (r *surveyRows) Count(context.Context) (map[outbox.Status]int64, time.Duration, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,6 +165,8 @@ func TestSurveyTellsTheMetrics(t *testing.T) {
 	b.survey(t.Context(), &session{})
 	require.InDelta(t, 1, pending(), 0)
 	require.InDelta(t, 60, m.OldestPending.Value(), 0)
+	require.InDelta(t, 12, m.ParkedMessages.Value(), 0)
+	require.InDelta(t, 3, m.ParkedKeys.Value(), 0)
 	require.True(t, math.IsNaN(m.LagBytes.Value()), "without a stream there is no distance")
 	b.survey(t.Context(), &session{saver: &saver{cursor: cursor}})
 	require.InDelta(t, 42, m.LagBytes.Value(), 0)

@@ -5,6 +5,7 @@ import (
 
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
+	"example.com/outbox-relay/store"
 )
 
 // item is one row of the stream on its way to being settled. It has one owner at a time: the pump, then the gate or
@@ -13,6 +14,7 @@ type item struct {
 	ref       outbox.Ref
 	txn       *Txn
 	topic     *topic         // the gate's entry of the row's topic
+	slot      store.Slot     // of the row's key, 0 when nothing can wait behind it
 	dest      string         // the Kafka topic that the router chose for it
 	rec       *router.Record // nil once it is acked: only the mark is left to do
 	size      int64          // bytes taken of the window, 0 once given back

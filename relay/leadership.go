@@ -291,25 +291,39 @@ func (l *leadership) note(start canal.Start) string {
 	return "recovered: " + start.Recovery
 }
 
-// rebuild closes the topics that have rows in the table which must go before anything newer.
-func (l *leadership) rebuild(ctx context.Context, gate *Gate, everything bool) error {
+// rebuild closes the topics that have rows in the table which must go before anything newer, and reads which keys wait. left
+// tells that there are such rows.
+func (l *leadership) rebuild(ctx context.Context, s *session, everything bool) (left bool, err error) {
+	if s.keys.hold {
+		if err := l.relay.deps.Rows.CanPark(); err != nil {
+			return false, err
+		}
+	}
+	if err := s.keys.load(ctx); err != nil {
+		return false, err
+	}
 	lease := l.relay.cfg.Sweep.Lease
 	names, err := l.relay.deps.Rows.ClosedTopics(ctx, lease, everything)
 	if err != nil {
-		return fmt.Errorf("look for topics with rows left in the table: %w", err)
+		return false, fmt.Errorf("look for topics with rows left in the table: %w", err)
 	}
 	claimed, err := l.relay.deps.Rows.ClaimedTopics(ctx, lease)
 	if err != nil {
-		return fmt.Errorf("look for topics with claimed rows: %w", err)
+		return false, fmt.Errorf("look for topics with claimed rows: %w", err)
 	}
-	names = append(names, l.stalled...) // one that is there twice does no harm
-	l.stalled = nil
-	gate.Rebuild(names, claimed, time.Now().Add(lease))
+	left = len(names) > 0
 	l.claimed = len(claimed) > 0
-	if len(names) > 0 {
+	stalled := l.stalled
+	l.stalled = nil
+	if l.relay.cfg.Relaxed {
+		s.gate.Rebuild(stalled, nil, time.Time{})
+		return left, nil
+	}
+	s.gate.Rebuild(append(names, stalled...), claimed, time.Now().Add(lease)) // one that is there twice does no harm
+	if left {
 		l.log.Info().Strs("topics", names[:min(len(names), 20)]).Int("count", len(names)).Msg("topics have rows left in the table, those go first")
 	}
-	return nil
+	return left, nil
 }
 
 // window prepares the replay window of a stream that resumes, or that reads a replica which may lag.

@@ -23,6 +23,7 @@ const (
 	outcomeFailed
 	outcomeDead
 	outcomeDeferred
+	outcomeParked
 )
 
 // verdict is one row's outcome on its way into the table.
@@ -237,6 +238,7 @@ func (m *marker) note(err error) {
 func (m *marker) writeOnce(ctx context.Context, batch []verdict) error {
 	var sent, deferred []outbox.Ref
 	var failed, dead []store.Failure
+	var parked []store.Parking
 	for _, v := range batch {
 		ref := v.it.ref
 		switch v.outcome {
@@ -244,6 +246,8 @@ func (m *marker) writeOnce(ctx context.Context, batch []verdict) error {
 			sent = append(sent, ref)
 		case outcomeDeferred:
 			deferred = append(deferred, ref)
+		case outcomeParked:
+			parked = append(parked, store.Parking{Ref: ref, Slot: v.it.slot})
 		case outcomeFailed:
 			failed = append(failed, store.Failure{
 				Ref: ref, Delay: m.cfg.policy.Delay(v.it.retries+1, rand.Float64), Error: v.text,
@@ -265,6 +269,11 @@ func (m *marker) writeOnce(ctx context.Context, batch []verdict) error {
 	}
 	if len(dead) > 0 {
 		if err := m.rows.MarkDead(ctx, dead); err != nil {
+			return err
+		}
+	}
+	if len(parked) > 0 {
+		if err := m.rows.Park(ctx, parked); err != nil {
 			return err
 		}
 	}

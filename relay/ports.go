@@ -37,6 +37,16 @@ type Rows interface {
 	LastIDs(ctx context.Context) (map[outbox.Table]uint64, error)
 	// Unrecorded returns pending rows without a next_retry_time, up to the given id of each table, by id.
 	Unrecorded(ctx context.Context, last map[outbox.Table]uint64, limit int) ([]outbox.Ref, error)
+	// Park leaves rows until the sweeper claims them as parked ones, at a time that tells their key.
+	Park(ctx context.Context, rows []store.Parking) error
+	ParkedSlots(ctx context.Context) ([]store.Slot, error)
+	CountParked(ctx context.Context) (rows, keys int64, err error)
+	// CanPark returns an error when a table can't keep the time of a parked row.
+	CanPark() error
+	// DeadLetters returns the ids of the dead letters of each table that is there.
+	DeadLetters(ctx context.Context) (map[outbox.Table][]uint64, error)
+	// ReadDead hands those of the rows with the ids to visit that are dead letters.
+	ReadDead(ctx context.Context, table outbox.Table, ids []uint64, visit func(*outbox.Row)) error
 	Offset(ctx context.Context) (time.Duration, error)
 	Count(ctx context.Context) (counts map[outbox.Status]int64, oldestPending time.Duration, err error)
 	// Refresh looks for new tables and changed columns.

@@ -128,6 +128,10 @@ func (f *flow) probeLoop(ctx context.Context, it *item) {
 	backoff := retry.NewBackoff(100*time.Millisecond, 2*time.Second, nil)
 	t := it.topic
 	for it != nil {
+		if f.keys.take(it) { // the probe before was one of its key's, and is dead
+			it = f.gate.nextProbe(t)
+			continue
+		}
 		it.sentAt = time.Now()
 		slow := time.AfterFunc(holdAtMost, func() { f.gate.probeIsSlow(t) })
 		a := f.prober.try(ctx, it.rec, func(maxBytes int) { f.gate.sawReachable(t, true, maxBytes) })

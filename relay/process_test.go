@@ -125,10 +125,20 @@ func until(t require.TestingT, what string, happened func() bool) {
 	}
 }
 
-// verdict checks no loss and order of first occurrences, and returns the number of duplicates.
+// verdict checks that every row was sent and no key's order lost, and returns the number of duplicates.
 func (w *world) verdict(t require.TestingT) (duplicates int) {
+	return w.judge(t, func(*tableRow) bool { return true })
+}
+
+// judge checks no loss, and the order of first occurrences among the rows of which ordered says so. It returns the number of
+// duplicates. Discarded rows may be missing.
+func (w *world) judge(t require.TestingT, ordered func(*tableRow) bool) (duplicates int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	byMsgID := map[string]*tableRow{}
+	for _, r := range w.table {
+		byMsgID[r.row.MsgID] = r
+	}
 	seen := map[string]bool{}
 	last := map[string]string{}
 	for _, rec := range w.records {
@@ -137,6 +147,9 @@ func (w *world) verdict(t require.TestingT) (duplicates int) {
 			continue
 		}
 		seen[rec.msgID] = true
+		if !ordered(byMsgID[rec.msgID]) {
+			continue
+		}
 		key := rec.topic + "/" + rec.key
 		if last[key] > rec.msgID {
 			require.FailNow(t, "inversion", "%s came after %s", rec.msgID, last[key])
@@ -144,6 +157,9 @@ func (w *world) verdict(t require.TestingT) (duplicates int) {
 		last[key] = rec.msgID
 	}
 	for _, r := range w.table {
+		if r.status == outbox.Discarded {
+			continue
+		}
 		assert.True(t, seen[r.row.MsgID], "lost: %s", r.row.MsgID)
 		assert.Equal(t, outbox.Sent, r.status, "status of %s", r.row.MsgID)
 	}

@@ -187,10 +187,12 @@ func (p *pump) row(ctx context.Context, c *candidate, origin string) error {
 	}
 	it := p.item(c, origin)
 	if c.bodyless != nil {
+		it.slot = p.flow.keys.slotOf(&c.row, p.router.Key(&c.row))
 		return p.flow.bodyless(ctx, it, c.row.Topic, c.bodyless)
 	}
 	rec, err := p.router.Route(&c.row, p.position(c.end, c.number))
 	if refusal, ok := errors.AsType[*router.Refusal](err); ok {
+		it.slot = p.flow.keys.slotOf(&c.row, p.router.Key(&c.row))
 		return p.flow.refuse(ctx, it, c.row.Topic, string(refusal.Reason), refusal.Text)
 	}
 	if err != nil {
@@ -198,6 +200,7 @@ func (p *pump) row(ctx context.Context, c *candidate, origin string) error {
 	}
 	it.rec = rec
 	it.dest = rec.Topic
+	it.slot = p.flow.keys.slotOf(&c.row, rec.Key)
 	it.topic = p.gate.lookup(c.row.Topic)
 	return p.flow.publish(ctx, it)
 }

@@ -83,7 +83,7 @@ func newRecordBench(pending uint64) *recordBench {
 	}
 	b.session = &session{
 		log: zerolog.Nop(), gate: NewGate(&fakeSink{}, zerolog.Nop()), saver: &saver{held: true, now: make(chan struct{}, 1)},
-		sweeper: sweeper.New(sweeper.Config{}, nil, nil, nil, nil, nil, nil, nil, zerolog.Nop()),
+		sweeper: sweeper.New(sweeper.Config{}, nil, nil, nil, nil, nil, nil, nil, nil, zerolog.Nop()),
 	}
 	b.gate.Rebuild([]string{"orders"}, nil, time.Time{})
 	return b

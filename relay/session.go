@@ -32,6 +32,7 @@ type session struct {
 	saver   *saver // likewise
 	tracker *Tracker
 	gate    *Gate
+	keys    *Keys
 	flow    *flow
 	marker  *marker
 	out     *publisher
@@ -156,7 +157,10 @@ func (l *leadership) assemble(log zerolog.Logger) (*session, error) {
 	}
 	s.flow = f
 	s.gate = NewGate(f, log)
+	s.gate.relaxed = r.cfg.Relaxed
 	f.gate = s.gate
+	s.keys = newKeys(r.cfg.HoldAfterDead && !r.cfg.Relaxed, r.deps.Rows, r.deps.Router.Key, f, log)
+	f.keys = s.keys
 	s.marker = newMarker(r.deps.Rows, markerConfig{
 		check: l.check, batch: r.cfg.MarkBatch, delay: r.cfg.MarkDelay, policy: r.cfg.Retry, notes: r.recoveries,
 		observe: func(d time.Duration) { r.deps.Metrics.Mark.Observe(d.Seconds()) },
@@ -201,12 +205,13 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 	// The topics are read after the start was chosen: what is committed in between is in both, and so deferred.
 	// From the oldest binlog on, rows may be pending that are older than that.
 	s.everything = !start.Usable || start.Recovery == canal.RecoveryNone || l.unrecorded
-	if err := l.rebuild(ctx, s.gate, s.everything); err != nil {
+	left, err := l.rebuild(ctx, s, s.everything)
+	if err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
 	s.reader, s.upstream = reader, r.deps.Upstream
 	s.tracker = NewTracker(start.Position)
-	window, err := l.window(ctx, reader, start, s.everything, len(s.gate.Closed()) > 0)
+	window, err := l.window(ctx, reader, start, s.everything, left)
 	if err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
@@ -251,10 +256,11 @@ func (l *leadership) sweepOnly(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.rebuild(ctx, s.gate, false); err != nil {
+	left, err := l.rebuild(ctx, s, false)
+	if err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))
 	}
-	if len(s.gate.Closed()) > 0 {
+	if left {
 		s.out.tail = l.tail(ctx)
 	}
 	s.sweeper = l.sweeper(s, noStream{check: l.check})
@@ -270,7 +276,7 @@ func (l *leadership) sweeper(s *session, stream sweeper.Stream) *sweeper.Sweeper
 		cfg.Interval = min(cfg.Interval, pollInterval)
 		cfg.Grace = 0
 	}
-	sw := sweeper.New(cfg, d.Sweep, s.gate, stream, d.Router, s.out, d.Metrics, reckoning, l.log)
+	sw := sweeper.New(cfg, d.Sweep, s.gate, s.keys, stream, d.Router, s.out, d.Metrics, reckoning, l.log)
 	s.gate.wake = func() { sw.WakeIn(0) }
 	return sw
 }

@@ -43,9 +43,13 @@ type Status struct {
 
 	Reconciliation *Reconciliation `json:"reconciliation,omitempty"` // once it has streamed
 
-	Topics    []TopicStatus `json:"closed_topics,omitempty"`
-	LastSweep time.Time     `json:"last_sweep,omitzero"`
-	Errors    []string      `json:"errors,omitempty"`
+	Topics []TopicStatus `json:"closed_topics,omitempty"`
+	// HeldKeys are dead letters behind which a key waits, the first of HeldTotal.
+	HeldKeys  []HeldKey `json:"held_keys,omitempty"`
+	HeldTotal int       `json:"held_keys_total,omitempty"`
+
+	LastSweep time.Time `json:"last_sweep,omitzero"`
+	Errors    []string  `json:"errors,omitempty"`
 }
 
 // TopicStatus is a topic that is not open.
@@ -97,6 +101,7 @@ func (r *Relay) Status() Status {
 	st.Unmarked = s.marker.depth()
 	st.LastSweep = s.sweeper.LastPass()
 	st.Topics = s.gate.status()
+	st.HeldKeys, st.HeldTotal = s.keys.status()
 	if err := s.marker.err(); err != nil {
 		st.Errors = append(st.Errors, "mark: "+err.Error())
 	}

@@ -76,8 +76,8 @@ func leading(t *testing.T) (*Relay, *session, *stating) {
 	r := newRelay()
 	f, b, reader := newFlowBench(), newSaverBench(t), &stating{}
 	s := &session{
-		flow: f.flow, gate: f.gate, marker: f.marker, saver: b.saver, tracker: b.tracker, reader: reader,
-		sweeper: sweeper.New(sweeper.Config{}, nil, nil, nil, nil, nil, r.deps.Metrics, nil, r.log),
+		flow: f.flow, gate: f.gate, keys: f.keys, marker: f.marker, saver: b.saver, tracker: b.tracker, reader: reader,
+		sweeper: sweeper.New(sweeper.Config{}, nil, nil, nil, nil, nil, nil, r.deps.Metrics, nil, r.log),
 	}
 	r.begin(s)
 	return r, s, reader

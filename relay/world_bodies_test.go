@@ -62,7 +62,7 @@ func TestStagedBodiesUnderFaults(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(seed)
 			w.staging = true
-			underFaults(t, w, steps)
+			(&story{t: t, w: w}).tell(steps)
 		})
 	})
 }

@@ -53,7 +53,7 @@ func (h *hands) MarkFailed(ctx context.Context, failures []store.Failure) ([]out
 			r.tries++
 			r.status, r.next = outbox.Failed, time.Now().Add(f.Delay)
 			if r.tries > f.MaxRetries {
-				r.status = outbox.Dead
+				r.die()
 				dead = append(dead, f.Ref)
 			}
 		})
@@ -66,7 +66,7 @@ func (h *hands) MarkFailed(ctx context.Context, failures []store.Failure) ([]out
 
 func (h *hands) MarkDead(ctx context.Context, failures []store.Failure) error {
 	for _, f := range failures {
-		if err := h.update(ctx, opDead, []outbox.Ref{f.Ref}, func(r *tableRow) { r.status = outbox.Dead }); err != nil {
+		if err := h.update(ctx, opDead, []outbox.Ref{f.Ref}, (*tableRow).die); err != nil {
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func (h *hands) ClosedTopics(_ context.Context, lease time.Duration, everything 
 	defer h.mu.Unlock()
 	names := map[string]bool{}
 	for _, r := range h.unsettled() {
-		recorded := !r.next.IsZero() && (!r.next.After(time.Now()) || r.next.Equal(r.lease))
+		recorded := r.parked == 0 && !r.next.IsZero() && (!r.next.After(time.Now()) || r.next.Equal(r.lease))
 		pending := r.status == outbox.Pending && (everything || recorded)
 		if r.status == outbox.Failed || pending {
 			names[r.row.Topic] = true
@@ -170,7 +170,7 @@ func (h *hands) NextDue(context.Context) (time.Time, bool, error) {
 	defer h.mu.Unlock()
 	var nearest time.Time
 	for _, r := range h.unsettled() {
-		if r.next.After(time.Now()) && (nearest.IsZero() || r.next.Before(nearest)) {
+		if r.parked == 0 && r.next.After(time.Now()) && (nearest.IsZero() || r.next.Before(nearest)) {
 			nearest = r.next
 		}
 	}
@@ -180,6 +180,8 @@ func (h *hands) NextDue(context.Context) (time.Time, bool, error) {
 // due is the store's idea of which rows a query returns.
 func (r *tableRow) due(q store.Query) bool {
 	switch {
+	case r.parked != 0:
+		return false
 	case q.Only != "" && r.row.Topic != q.Only, slices.Contains(q.Except, r.row.Topic):
 		return false
 	case r.status == outbox.Failed:
@@ -245,18 +247,18 @@ func (h *hands) Backlog(_ context.Context, q store.Query) ([]outbox.Ref, error) 
 }
 
 func (h *hands) Claim(ctx context.Context, refs []outbox.Ref, lease time.Duration) ([]outbox.Row, error) {
-	return h.claim(ctx, opClaim, refs, lease, false)
+	return h.claim(ctx, opClaim, refs, lease, claimDue)
 }
 
 func (h *hands) ClaimEarly(ctx context.Context, refs []outbox.Ref, lease time.Duration) ([]outbox.Row, error) {
-	return h.claim(ctx, opClaimEarly, refs, lease, true)
+	return h.claim(ctx, opClaimEarly, refs, lease, claimEarly)
 }
 
-func (h *hands) claim(ctx context.Context, op operation, refs []outbox.Ref, lease time.Duration, early bool) ([]outbox.Row, error) {
+func (h *hands) claim(ctx context.Context, op operation, refs []outbox.Ref, lease time.Duration, which claimable) ([]outbox.Row, error) {
 	if err := h.trouble.before(ctx, op, refs); err != nil {
 		return nil, err
 	}
-	rows, err := h.claimUnlocked(h.trouble.unlocked(op, refs), lease, early)
+	rows, err := h.claimUnlocked(h.trouble.unlocked(op, refs), lease, which)
 	if err != nil {
 		return nil, err
 	}
@@ -266,21 +268,21 @@ func (h *hands) claim(ctx context.Context, op operation, refs []outbox.Ref, leas
 	return rows, nil
 }
 
-func (h *hands) claimUnlocked(refs []outbox.Ref, lease time.Duration, early bool) ([]outbox.Row, error) {
+func (h *hands) claimUnlocked(refs []outbox.Ref, lease time.Duration, which claimable) ([]outbox.Row, error) {
 	if err := h.enter(true); err != nil {
 		return nil, err
 	}
 	defer h.mu.Unlock()
 	var rows []outbox.Row
 	for _, ref := range refs {
-		if r := h.table[ref.ID]; r != nil && r.due(store.Query{Early: early}) {
+		if r := h.table[ref.ID]; r != nil && r.claimable(which) {
 			row := r.row
 			row.RetryCount, row.NextRetry = r.tries, ""
 			if !r.next.IsZero() {
 				row.NextRetry = civil(r.next)
 			}
 			rows = append(rows, row)
-			r.next = time.Now().Add(lease)
+			r.next, r.parked = time.Now().Add(lease), 0
 			r.lease = r.next
 		}
 	}

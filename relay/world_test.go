@@ -45,6 +45,11 @@ type world struct {
 	sqlDown bool
 	kafkaUp bool
 
+	// passed are records that came to Kafka while an earlier message of their key was a dead letter.
+	passed []string
+	// cannotPark is set before a relay is started.
+	cannotPark error
+
 	trouble trouble
 }
 
@@ -54,6 +59,8 @@ type tableRow struct {
 	next   time.Time // zero: NULL
 	lease  time.Time // a claim's end: then next is the same
 	tries  int
+	parked store.Slot // 0: not parked
+	died   bool       // was a dead letter at least once
 }
 
 type logged struct {
@@ -174,6 +181,7 @@ func (w *world) deliver(rec *router.Record) (int64, error) {
 	case t.refuse != nil:
 		return 0, t.refuse
 	}
+	w.notePassed(rec)
 	w.records = append(w.records, published{topic: rec.Topic, key: string(rec.Key), msgID: header(rec, "msg_id"), at: time.Now()})
 	w.sizes[rec.Topic]++
 	return w.sizes[rec.Topic] - 1, nil

@@ -22,6 +22,8 @@ const (
 	opClosedTopics operation = "closed topics"
 	opClaim        operation = "claim"
 	opClaimEarly   operation = "claim early"
+	opClaimParked  operation = "claim parked"
+	opPark         operation = "park"
 )
 
 // trouble is what goes wrong with single operations. Its functions are called under its lock, so they need none for what

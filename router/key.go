@@ -107,6 +107,12 @@ func arrayIndex(part string) int {
 	return int(index)
 }
 
+// Key returns the key of the record that the row makes, or would make were it not refused: the msg_id when it has none.
+func (r *Router) Key(row *outbox.Row) []byte {
+	_, rule := r.match(row.Topic)
+	return rule.find(row, []byte(row.MsgID))
+}
+
 // find returns the row's key. What finds nothing falls back: to the key column, and from there to msg_id. An empty
 // value counts as nothing, or all rows without a key would wait for one another in one partition.
 func (k keyRule) find(row *outbox.Row, msgID []byte) []byte {

@@ -16,20 +16,29 @@ import (
 // should the caller die, the rows are due again after the lease. It returns the rows as they were before the push, by id
 // within each table. A claim whose commit was not answered is lost until its lease is over.
 func (s *Store) Claim(ctx context.Context, refs []outbox.Ref, lease time.Duration) ([]outbox.Row, error) {
-	return s.claim(ctx, refs, lease, false)
+	return s.claim(ctx, refs, lease, claimDue)
 }
+
+// claimable is which rows a claim takes.
+type claimable uint8
+
+const (
+	claimDue    claimable = iota // due ones
+	claimEarly                   // and failed ones before they are due
+	claimParked                  // parked ones
+)
 
 // ClaimEarly is Claim, but takes failed rows whether they are due or not. It is for a topic that has just opened, and may
 // take a row that another relay has claimed within its lease; only the leader may call it.
 func (s *Store) ClaimEarly(ctx context.Context, refs []outbox.Ref, lease time.Duration) ([]outbox.Row, error) {
-	return s.claim(ctx, refs, lease, true)
+	return s.claim(ctx, refs, lease, claimEarly)
 }
 
-func (s *Store) claim(ctx context.Context, refs []outbox.Ref, lease time.Duration, early bool) ([]outbox.Row, error) {
+func (s *Store) claim(ctx context.Context, refs []outbox.Ref, lease time.Duration, which claimable) ([]outbox.Row, error) {
 	var claimed []outbox.Row
 	for _, g := range byTable(refs) {
 		patience := 5
-		rows, err := s.claimSome(ctx, g, lease, early, &patience)
+		rows, err := s.claimSome(ctx, g, lease, which, &patience)
 		claimed = append(claimed, rows...)
 		if err != nil {
 			return claimed, err
@@ -40,11 +49,11 @@ func (s *Store) claim(ctx context.Context, refs []outbox.Ref, lease time.Duratio
 
 // claimSome claims one batch. A server that can't skip locked rows waits for them instead; then the batch is halved until
 // the locked rows are found and left out, or the patience is over and the rest is left for the next round.
-func (s *Store) claimSome(ctx context.Context, g group, lease time.Duration, early bool, patience *int) ([]outbox.Row, error) {
+func (s *Store) claimSome(ctx context.Context, g group, lease time.Duration, which claimable, patience *int) ([]outbox.Row, error) {
 	var claimed []outbox.Row
 	err := s.onTable(ctx, s.work, "claim rows of", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		err := transact(ctx, conn, func(tx *sql.Tx) (err error) {
-			claimed, err = s.claimIn(ctx, tx, t, g.refs, lease, early)
+			claimed, err = s.claimIn(ctx, tx, t, g.refs, lease, which)
 			return err
 		})
 		if err != nil {
@@ -60,7 +69,7 @@ func (s *Store) claimSome(ctx context.Context, g group, lease time.Duration, ear
 	}
 	half := len(g.refs) / 2
 	for _, refs := range [][]outbox.Ref{g.refs[:half], g.refs[half:]} {
-		rows, err := s.claimSome(ctx, group{g.table, refs}, lease, early, patience)
+		rows, err := s.claimSome(ctx, group{g.table, refs}, lease, which, patience)
 		claimed = append(claimed, rows...)
 		if err != nil {
 			return claimed, err
@@ -69,12 +78,12 @@ func (s *Store) claimSome(ctx context.Context, g group, lease time.Duration, ear
 	return claimed, nil
 }
 
-func (s *Store) claimIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox.Ref, lease time.Duration, early bool) ([]outbox.Row, error) {
+func (s *Store) claimIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox.Ref, lease time.Duration, which claimable) ([]outbox.Row, error) {
 	wanted := make(map[uint64]string, len(refs))
 	for _, ref := range refs {
 		wanted[ref.ID] = ref.MsgID
 	}
-	rows, err := s.readRows(ctx, tx, t, s.claimQuery(t, refs, early))
+	rows, err := s.readRows(ctx, tx, t, s.claimQuery(t, refs, which))
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +101,15 @@ func (s *Store) claimIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox
 }
 
 // claimQuery locks by primary key and in READ COMMITTED: records only, no gap that an INSERT would wait for.
-func (s *Store) claimQuery(t *Table, refs []outbox.Ref, early bool) string {
+func (s *Store) claimQuery(t *Table, refs []outbox.Ref, which claimable) string {
 	due := t.col("next_retry_time")
 	condition := due + " IS NULL OR " + due + "<=NOW()"
-	if early {
+	switch which {
+	case claimDue:
+	case claimEarly:
 		condition += " OR " + t.col("status") + "=" + s.numberText(outbox.Failed)
+	case claimParked:
+		condition = s.parked(t)
 	}
 	skip := ""
 	if s.features().skipLocked {

@@ -125,7 +125,7 @@ func TestS97WritersPassWhileAClaimIsOpen(t *testing.T) {
 		defer func() { require.NoError(t, conn.Close()) }()
 		tx, err := conn.BeginTx(t.Context(), nil)
 		require.NoError(t, err)
-		rows, err := d.claimIn(t.Context(), tx, &table, []outbox.Ref{{Table: d.table, ID: 10, MsgID: "a"}, {Table: d.table, ID: 20, MsgID: "c"}, {Table: d.table, ID: 15, MsgID: "b"}}, time.Minute, false)
+		rows, err := d.claimIn(t.Context(), tx, &table, []outbox.Ref{{Table: d.table, ID: 10, MsgID: "a"}, {Table: d.table, ID: 20, MsgID: "c"}, {Table: d.table, ID: 15, MsgID: "b"}}, time.Minute, claimDue)
 		require.NoError(t, err)
 		require.Len(t, rows, 2)
 		writer, err := d.db.Conn(t.Context())

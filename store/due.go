@@ -49,10 +49,14 @@ func (s *Store) nextDue(ctx context.Context, name outbox.Table, status outbox.St
 	return due, !due.IsZero(), err
 }
 
+// farAhead is beyond what anybody waits for: parked rows, and those that their writer never wants to be sent, are due later
+// than a duration can tell.
+const farAhead = 10 * 365 * 24 * time.Hour
+
 func (s *Store) nextDueQuery(t *Table, status outbox.Status) string {
 	due := t.col("next_retry_time")
-	return fmt.Sprintf("SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), %s) FROM %s%s WHERE %s=%s AND %s>NOW() ORDER BY %s LIMIT 1",
-		due, t.from(), t.byDue(), t.col("status"), s.numberText(status), due, due)
+	return fmt.Sprintf("SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), %s) FROM %s%s WHERE %s=%s AND %s>NOW() AND %s<=NOW()+%s ORDER BY %s LIMIT 1",
+		due, t.from(), t.byDue(), t.col("status"), s.numberText(status), due, due, interval(farAhead), due)
 }
 
 func (s *Store) numberText(status outbox.Status) string { return strconv.Itoa(s.number(status)) }

@@ -20,6 +20,7 @@ type batch struct {
 	failed  []store.Failure
 	dead    []store.Failure
 	release []outbox.Ref
+	park    []store.Parking
 }
 
 // prepared is a row with its record.
@@ -34,6 +35,11 @@ type prepared struct {
 
 // prepare routes claimed rows; those that can never be sent are dead. drained tells that they are of a closed topic.
 func (s *Sweeper) prepare(ctx context.Context, rows []outbox.Row, drained bool) *batch {
+	return s.prepareWith(ctx, rows, drained, s.keys.Waits)
+}
+
+// prepareWith parks those of which waits tells where. It asks after each row, since one that is dead holds those behind it.
+func (s *Sweeper) prepareWith(ctx context.Context, rows []outbox.Row, drained bool, waits func(*outbox.Row) store.Slot) *batch {
 	b := &batch{ready: make([]prepared, 0, len(rows))}
 	designed := s.reckoning.take(rows, drained)
 	n, bodyless := s.out.Fill(ctx, rows)
@@ -49,6 +55,10 @@ func (s *Sweeper) prepare(ctx context.Context, rows []outbox.Row, drained bool) 
 		if err == nil && s.out.Published(rec.Topic, rows[i].MsgID) {
 			s.metrics.Suppressed.WithLabelValues(metrics.ByTail).Inc()
 			b.sent = append(b.sent, rows[i].Ref())
+			continue
+		}
+		if slot := waits(&rows[i]); slot != 0 {
+			b.park = append(b.park, store.Parking{Ref: rows[i].Ref(), Slot: slot})
 			continue
 		}
 		if err == nil {
@@ -149,6 +159,7 @@ func (s *Sweeper) collect(topic string, b *batch, rows []prepared, results <-cha
 			return
 		case r.err == nil:
 			s.noteSent(b, &rows[r.row])
+			s.noteOrder(&rows[r.row])
 		default:
 			s.notePipelined(topic, b, &rows[r.row], r.err)
 		}
@@ -211,6 +222,7 @@ func (s *Sweeper) note(b *batch, p *prepared, err error) time.Duration {
 const unreachablePause = 2 * time.Second
 
 func (s *Sweeper) noteDead(b *batch, row *outbox.Row, reason string, err error) {
+	s.keys.Died(row)
 	s.metrics.Dead.WithLabelValues(s.metrics.Topic(row.Topic), reason).Inc()
 	s.log.Error().Str("message_id", row.MsgID).Str("table", row.Table.String()).Str("reason", reason).Msg("dead letter")
 	b.dead = append(b.dead, store.Failure{Ref: row.Ref(), Error: err.Error()})
@@ -240,7 +252,12 @@ func (s *Sweeper) write(ctx context.Context, b *batch) (Result, error) {
 		}
 	}
 	if dead > 0 {
-		errs = append(errs, insist(ctx, func(ctx context.Context) error { return s.rows.MarkDead(ctx, b.dead) }))
+		err := insist(ctx, func(ctx context.Context) error { return s.rows.MarkDead(ctx, b.dead) })
+		errs = append(errs, err)
+		s.bury(b.dead, err)
+	}
+	if len(b.park) > 0 {
+		errs = append(errs, insist(ctx, func(ctx context.Context) error { return s.rows.Park(ctx, b.park) }))
 	}
 	if len(b.failed) > 0 {
 		errs = append(errs, insist(ctx, func(ctx context.Context) error {
@@ -248,15 +265,17 @@ func (s *Sweeper) write(ctx context.Context, b *batch) (Result, error) {
 			dead += len(spent)
 			return err
 		}))
+		s.keys.Spent()
 	}
 	if len(b.release) > 0 {
 		errs = append(errs, insist(ctx, func(ctx context.Context) error { return s.rows.Release(ctx, b.release) }))
 	}
-	r := Result{Sent: len(b.sent), Failed: len(b.failed), Dead: dead}
+	r := Result{Sent: len(b.sent), Failed: len(b.failed), Dead: dead, Parked: len(b.park)}
 	s.count("sent", len(b.sent))
 	s.count("failed", len(b.failed))
 	s.count("dead", dead)
 	s.count("released", len(b.release))
+	s.count("parked", len(b.park))
 	return r, errors.Join(errs...)
 }
 

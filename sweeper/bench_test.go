@@ -236,6 +236,7 @@ type bench struct {
 	*sweeper.Sweeper
 	table   *table
 	gate    *gate
+	keys    *keys
 	broker  *broker
 	stream  *stream
 	metrics *metrics.Source
@@ -251,7 +252,7 @@ func newBench(t *testing.T) *bench {
 	route, err := router.New(router.Config{Source: "test"})
 	require.NoError(t, err)
 	b := &bench{
-		table: newTable(), gate: &gate{states: map[string]string{}}, stream: &stream{}, log: &logBuffer{},
+		table: newTable(), gate: &gate{states: map[string]string{}}, keys: &keys{}, stream: &stream{}, log: &logBuffer{},
 		broker: &broker{gone: make(chan struct{}), tail: map[string]bool{}}, metrics: metrics.New("test").Source("test"),
 	}
 	b.reckoning = sweeper.NewReckoning(b.metrics)
@@ -259,7 +260,7 @@ func newBench(t *testing.T) *bench {
 		Interval: interval, Batch: 3, Lease: 30 * time.Second,
 		Retry: retry.Policy{Backoff: []time.Duration{10 * time.Second}, MaxRetries: 2},
 	}
-	b.Sweeper = sweeper.New(cfg, b.table, b.gate, b.stream, route, b.broker, b.metrics, b.reckoning, zerolog.New(b.log))
+	b.Sweeper = sweeper.New(cfg, b.table, b.gate, b.keys, b.stream, route, b.broker, b.metrics, b.reckoning, zerolog.New(b.log))
 	return b
 }
 

@@ -109,16 +109,22 @@ func (s *Sweeper) probeWith(ctx context.Context, topic string, ref outbox.Ref) (
 		s.gate.ProbeLater(topic, appearsWithin) // somebody else has the row for the moment
 		return Result{}, nil
 	}
-	b := s.prepare(ctx, rows, true)
+	var unknown error
+	b := s.prepareWith(ctx, rows, true, func(row *outbox.Row) store.Slot {
+		slot, err := s.waitsForFirst(ctx, row)
+		unknown = err
+		return slot
+	})
 	acked := len(b.ready) > 0 && s.lone(ctx, topic, b)
 	r, err := s.write(ctx, b)
+	err = errors.Join(err, unknown)
 	switch {
 	case err != nil:
 		s.gate.ProbeLater(topic, s.cfg.Lease)
 	case acked:
 		s.gate.Drain(topic, true)
 	}
-	r.More = err == nil && (acked || r.Sent+r.Dead > 0)
+	r.More = err == nil && (acked || r.Sent+r.Dead+r.Parked > 0)
 	return r, err
 }
 

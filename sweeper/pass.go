@@ -14,6 +14,7 @@ type Result struct {
 	Sent   int
 	Failed int // refused for now
 	Dead   int
+	Parked int // behind a dead letter of their key
 	// More tells that there is more to do at once.
 	More bool
 }
@@ -22,6 +23,7 @@ func (r *Result) add(o Result) {
 	r.Sent += o.Sent
 	r.Failed += o.Failed
 	r.Dead += o.Dead
+	r.Parked += o.Parked
 	r.More = r.More || o.More
 }
 
@@ -30,7 +32,10 @@ func (s *Sweeper) Pass(ctx context.Context) (Result, error) {
 	start := time.Now()
 	defer func() { s.metrics.Sweep.Observe(time.Since(start).Seconds()) }()
 	var total Result
-	probe, drain, _ := s.gate.Work(start)
+	probe, drain, _ := s.gate.Work(start) // before the keys: what a topic was closed by is in the table by then
+	if err := s.keys.Refresh(ctx); err != nil {
+		return total, err
+	}
 	for _, topic := range probe {
 		r, err := s.probe(ctx, topic)
 		total.add(r)
@@ -46,6 +51,11 @@ func (s *Sweeper) Pass(ctx context.Context) (Result, error) {
 		}
 	}
 	r, err := s.general(ctx)
+	total.add(r)
+	if err != nil || r.More {
+		return total, err
+	}
+	r, err = s.release(ctx)
 	total.add(r)
 	return total, err
 }
@@ -82,7 +92,7 @@ func (s *Sweeper) general(ctx context.Context) (Result, error) {
 			return total, err
 		}
 	}
-	total.More = len(candidates) == s.cfg.Batch && total.Sent > 0
+	total.More = len(candidates) == s.cfg.Batch && total.Sent+total.Parked > 0
 	if len(candidates) < s.cfg.Batch && len(rows) == len(candidates) {
 		s.reckoning.looked(upTo, closed)
 	}

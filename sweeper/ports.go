@@ -19,6 +19,10 @@ type Rows interface {
 	Claim(ctx context.Context, refs []outbox.Ref, lease time.Duration) ([]outbox.Row, error)
 	ClaimEarly(ctx context.Context, refs []outbox.Ref, lease time.Duration) ([]outbox.Row, error)
 	Release(ctx context.Context, refs []outbox.Ref) error
+	// Park leaves rows until ClaimParked takes them, Parked returns a slot's first ones, of each table by id.
+	Park(ctx context.Context, rows []store.Parking) error
+	Parked(ctx context.Context, slot store.Slot, limit int) ([]outbox.Row, error)
+	ClaimParked(ctx context.Context, refs []outbox.Ref, lease time.Duration) ([]outbox.Row, error)
 	MarkSent(ctx context.Context, refs []outbox.Ref) (int64, error)
 	MarkFailed(ctx context.Context, failures []store.Failure) ([]outbox.Ref, error)
 	MarkDead(ctx context.Context, failures []store.Failure) error
@@ -40,6 +44,31 @@ type Gate interface {
 	// Held returns which rows of a topic the stream holds.
 	Held(topic string) map[outbox.Ref]bool
 	HandBack(ctx context.Context, topic string) bool
+}
+
+// Keys knows which keys wait behind a dead letter; relay.Keys is the real one.
+type Keys interface {
+	// Refresh follows what persons have decided about dead letters. It is called before each pass.
+	Refresh(ctx context.Context) error
+	// Waits returns the slot in which to park a due row whose key waits, 0 when it does not.
+	Waits(row *outbox.Row) store.Slot
+	// Died tells, before the table is told, that a row is a dead letter, and Buried whether the table could be told. Spent
+	// tells that messages may have become dead by spending their retries.
+	Died(row *outbox.Row)
+	Buried(ref outbox.Ref, written bool)
+	Spent()
+	// Ready returns the slots of which something may be sendable, and Pending whether there are any. Again ends what Ready has
+	// begun; topic may be "".
+	Ready() []store.Slot
+	Pending() bool
+	Again(slot store.Slot, topic string, blocked bool)
+	// May reports whether no dead letter is before a parked row, and Alone whether it was one, and goes alone.
+	May(slot store.Slot, ref outbox.Ref) bool
+	Alone(slot store.Slot, ref outbox.Ref) bool
+	// Hold, Unhold and HandBack are for a key what they are for a topic.
+	Hold(ctx context.Context, slot store.Slot) bool
+	Unhold(slot store.Slot)
+	HandBack(ctx context.Context, slot store.Slot) bool
 }
 
 // Stream tells how far the binlog has been dealt with.

@@ -51,7 +51,7 @@ func scanBench(t *testing.T) (*bench, *scanTable) {
 	route, err := router.New(router.Config{Source: "test"})
 	require.NoError(t, err)
 	cfg := sweeper.Config{Interval: interval, Batch: 3, Lease: 30 * time.Second, Retry: retry.Policy{Backoff: []time.Duration{time.Hour}, MaxRetries: 2}}
-	b.Sweeper = sweeper.New(cfg, rows, b.gate, b.stream, route, b.broker, metrics.New("test").Source("test"), nil, zerolog.Nop())
+	b.Sweeper = sweeper.New(cfg, rows, b.gate, b.keys, b.stream, route, b.broker, metrics.New("test").Source("test"), nil, zerolog.Nop())
 	b.broker.refuse = refuse(errRefused, "m1")
 	b.gate.states["closed"] = "closed"
 	b.table.put("closed", outbox.Failed, 1)

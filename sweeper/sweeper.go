@@ -39,6 +39,7 @@ type Sweeper struct {
 	cfg     Config
 	rows    Rows
 	gate    Gate
+	keys    Keys
 	stream  Stream
 	router  Router
 	out     Publisher
@@ -64,9 +65,9 @@ type Sweeper struct {
 }
 
 // New returns a sweeper. The reckoning is nil where no binlog is read.
-func New(cfg Config, rows Rows, gate Gate, stream Stream, route Router, out Publisher, m *metrics.Source, r *Reckoning, log zerolog.Logger) *Sweeper {
+func New(cfg Config, rows Rows, gate Gate, keys Keys, stream Stream, route Router, out Publisher, m *metrics.Source, r *Reckoning, log zerolog.Logger) *Sweeper {
 	return &Sweeper{
-		cfg: cfg, rows: rows, gate: gate, stream: stream, router: route, out: out, metrics: m, reckoning: r, log: log,
+		cfg: cfg, rows: rows, gate: gate, keys: keys, stream: stream, router: route, out: out, metrics: m, reckoning: r, log: log,
 		retries: make(map[string]retryAt), kick: make(chan struct{}, 1), moved: make(chan struct{}, 1), step: len(looks()),
 	}
 }
@@ -159,7 +160,7 @@ func (s *Sweeper) pause(err error) time.Duration {
 	if err != nil {
 		return min(wait, 2*time.Second)
 	}
-	if _, drain, gateWait := s.gate.Work(time.Now()); len(drain) > 0 {
+	if _, drain, gateWait := s.gate.Work(time.Now()); len(drain) > 0 || s.keys.Pending() {
 		wait = min(wait, time.Second)
 	} else if gateWait > 0 {
 		wait = min(wait, gateWait)

@@ -20,6 +20,7 @@ type stored struct {
 	status outbox.Status
 	next   time.Time // zero: NULL
 	tries  int
+	parked store.Slot // 0: not parked
 }
 
 // table is the local message table, small and honest, with a journal of what was done to it.
@@ -73,7 +74,7 @@ func (t *table) pick(q store.Query) []*stored {
 	for _, r := range t.rows {
 		due := !r.next.After(time.Now()) || q.Early && r.status == outbox.Failed
 		open := r.status == outbox.Pending || r.status == outbox.Failed
-		if open && due && (q.Only == "" || r.row.Topic == q.Only) && !slices.Contains(q.Except, r.row.Topic) && (!q.Deferred || !r.next.IsZero()) {
+		if open && due && r.parked == 0 && (q.Only == "" || r.row.Topic == q.Only) && !slices.Contains(q.Except, r.row.Topic) && (!q.Deferred || !r.next.IsZero()) {
 			picked = append(picked, r)
 		}
 	}
@@ -148,6 +149,44 @@ func (t *table) Release(_ context.Context, refs []outbox.Ref) error {
 	defer t.mu.Unlock()
 	t.write("release", refs, func(r *stored) { r.next = time.Now() })
 	return t.fail
+}
+
+func (t *table) Park(_ context.Context, rows []store.Parking) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range rows {
+		t.write("park", []outbox.Ref{p.Ref}, func(r *stored) { r.status, r.parked = outbox.Pending, p.Slot })
+	}
+	return t.fail
+}
+
+func (t *table) Parked(_ context.Context, slot store.Slot, limit int) ([]outbox.Row, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var rows []outbox.Row
+	for _, r := range t.rows {
+		if r.parked == slot && r.status == outbox.Pending {
+			rows = append(rows, r.row)
+		}
+	}
+	slices.SortFunc(rows, func(a, b outbox.Row) int { return cmp.Compare(a.ID, b.ID) })
+	return rows[:min(len(rows), limit)], t.fail
+}
+
+func (t *table) ClaimParked(_ context.Context, refs []outbox.Ref, lease time.Duration) ([]outbox.Row, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var rows []outbox.Row
+	var claimed []outbox.Ref
+	for _, ref := range refs {
+		if r := t.rows[ref.ID]; r.parked != 0 && !t.locked[ref.ID] {
+			r.parked, r.next = 0, time.Now().Add(lease)
+			rows = append(rows, r.row)
+			claimed = append(claimed, ref)
+		}
+	}
+	t.write("claim parked", claimed, func(*stored) {})
+	return rows, t.fail
 }
 
 func (t *table) MarkSent(ctx context.Context, refs []outbox.Ref) (int64, error) {

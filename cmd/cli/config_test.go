@@ -33,7 +33,7 @@ func TestConfigCheckReportsEverything(t *testing.T) {
 kafka:
   compression: zip
 router:
-  after_dead: hold
+  after_dead: held
 sweep: {interval: 30}
 `)
 	o := command(t, "config", "check", "--config", path)

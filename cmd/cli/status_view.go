@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,14 +71,31 @@ func (s sourceState) text(p *render.Page) {
 	for _, text := range st.Errors {
 		p.Field("error", "%s", text)
 	}
-	if len(st.Topics) == 0 {
+	if len(st.Topics) > 0 {
+		p.Blank()
+		p.Header("TOPIC", "STATE", "HELD", "REASON")
+		for _, t := range st.Topics {
+			p.Row(t.Name, t.State, render.Count(int64(t.Held), 0), t.Reason)
+		}
+	}
+	s.heldKeys(p)
+}
+
+// heldKeys tells which dead letters hold up the later messages of their key, and what to do.
+func (s sourceState) heldKeys(p *render.Page) {
+	held := s.State.HeldKeys
+	if len(held) == 0 {
 		return
 	}
 	p.Blank()
-	p.Header("TOPIC", "STATE", "HELD", "REASON")
-	for _, t := range st.Topics {
-		p.Row(t.Name, t.State, render.Count(int64(t.Held), 0), t.Reason)
+	p.Header("KEY HELD BY DEAD LETTER", "MSG_ID", "TOPIC", "TABLE")
+	for _, k := range held {
+		p.Row(strconv.FormatUint(k.ID, 10), k.MsgID, k.Topic, k.Table)
 	}
+	if more := s.State.HeldTotal - len(held); more > 0 {
+		p.Line("and %d more", more)
+	}
+	p.Line("The later messages of these keys wait: outbox-relay messages retry ID --yes, or outbox-relay messages discard ID --yes, lets them go on.")
 }
 
 // agreement is the verdict whether the stream and the table agree, with the reasons that are known.

@@ -108,7 +108,8 @@ func Relay(c *config.Config, s config.Source) relay.Config {
 		InFlight: c.Limits.InFlight, InFlightBytes: int64(c.Limits.InFlightBytes), Unmarked: c.Limits.Unmarked,
 		MarkBatch: c.Limits.MarkBatch, MarkDelay: c.Limits.MarkDelay, Retry: policy, CreateTopics: c.Kafka.CreateTopics,
 		DedupeOnRestart: c.Kafka.DedupeOnRestart == "on",
-		DrainTimeout: drainTimeout(c.Shutdown.Timeout),
+		DrainTimeout:    drainTimeout(c.Shutdown.Timeout),
+		HoldAfterDead:   c.Router.AfterDead == "hold", Relaxed: c.Router.Order == "relaxed",
 		Sweep: sweeper.Config{
 			Interval: c.Sweep.Interval, Batch: c.Sweep.Batch, Grace: c.Sweep.Grace, Lease: relay.ClaimLease, Retry: policy,
 		},

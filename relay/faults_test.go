@@ -1,0 +1,204 @@
+package relay_test
+
+import (
+	"flag"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"example.com/outbox-relay/relay"
+)
+
+// faultRuns is how many stories TestRelayUnderFaults tries, each about a second; a nightly run wants 1000.
+var faultRuns = flag.Int("relay.faults", 6, "stories for TestRelayUnderFaults to try")
+
+// checkTimes is rapid.Check with a number of checks of its own. rapid knows one for all tests: no other may run beside it,
+// so the caller must not be parallel.
+func checkTimes(t *testing.T, n int, property func(*rapid.T)) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks").Value
+	before := checks.String()
+	require.NoError(t, checks.Set(strconv.Itoa(n)))
+	defer func() { require.NoError(t, checks.Set(before)) }()
+	rapid.Check(t, property)
+}
+
+// manner is how a relay treats order and dead letters.
+type manner struct {
+	hold, relaxed bool
+}
+
+var manners = []manner{{}, {hold: true}, {relaxed: true}}
+
+func (m manner) config() relay.Config {
+	cfg := testConfig()
+	cfg.HoldAfterDead, cfg.Relaxed = m.hold, m.relaxed
+	cfg.Retry.MaxRetries, cfg.Sweep.Retry.MaxRetries = 6, 6 // soon spent
+	return cfg
+}
+
+// ordered says whose order the manner promises.
+func (m manner) ordered(r *tableRow) bool {
+	switch {
+	case m.relaxed:
+		return false
+	case m.hold:
+		return true
+	}
+	return !r.died // a dead letter that is retried comes late: its key went on
+}
+
+// story is a run under faults.
+type story struct {
+	t          *testing.T
+	w          *world
+	m          manner
+	p          *process
+	generation int
+	crashes    int
+	lost       int // checkpoints
+	crashed    sync.WaitGroup
+}
+
+// TestRelayUnderFaults is the promise under everything that can happen at once: topics that come and go, messages that can't be
+// sent and a person who decides about them, Kafka and the database away, crashes and clean restarts, a lost checkpoint. After
+// the last fault heals everything is delivered, and in order per key as far as the manner promises it: strict ones keep the order
+// of each key, and with hold no message passes a dead letter of its key.
+func TestRelayUnderFaults(t *testing.T) {
+	checkTimes(t, *faultRuns, func(rt *rapid.T) {
+		seed := rapid.Uint64().Draw(rt, "seed")
+		m := manners[rapid.IntRange(0, len(manners)-1).Draw(rt, "manner")]
+		steps := rapid.SliceOfN(rapid.IntRange(0, lastStep), 5, 60).Draw(rt, "steps")
+		synctest.Test(t, func(t *testing.T) {
+			t.Logf("seed %d, %+v, steps %#v", seed, m, steps) // to tell the story again
+			s := &story{t: t, w: newWorld(seed), m: m}
+			s.tell(steps)
+		})
+	})
+}
+
+const lastStep = 20
+
+// tell is a story of one fault after the other.
+func (s *story) tell(steps []int) {
+	s.p = startWith(s.t, s.w, 0, s.m.config())
+	stopWriting := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() { s.w.write(stopWriting) })
+	for _, step := range steps {
+		s.step(step)
+		pause(s.t.Context(), time.Duration(200+step%12*170)*time.Millisecond)
+	}
+	s.w.setKafka(true)
+	s.w.setSQL(false)
+	for i := range 3 {
+		s.w.setTopic(fmt.Sprintf("topic-%d", i), true, nil)
+	}
+	close(stopWriting)
+	writer.Wait()
+	s.settle()
+	require.NoError(s.t, s.p.stop())
+	s.crashed.Wait()
+	// What was published before the first checkpoint, or since one that was lost, is not looked up: the windows bound it.
+	// Otherwise a crash leaves no copies.
+	assert.LessOrEqual(s.t, s.w.judge(s.t, s.m.ordered), 40*s.crashes+140*s.lost, "copies")
+	if s.m.hold {
+		require.Empty(s.t, s.w.passed, "came before a dead letter of their key")
+	}
+}
+
+func (s *story) step(step int) {
+	w, name := s.w, fmt.Sprintf("topic-%d", step%3)
+	switch step {
+	case 0, 1, 2:
+		w.setTopic(name, false, nil)
+	case 3, 4, 5:
+		w.setTopic(name, true, nil)
+	case 6:
+		w.setTopic("topic-0", true, sarama.ErrNotEnoughReplicas)
+	case 7:
+		w.setTopic("topic-1", true, sarama.ErrTopicAuthorizationFailed)
+	case 8:
+		w.setKafka(false)
+	case 9:
+		w.setKafka(true)
+	case 10:
+		s.crash(true)
+	case 11:
+		w.setSQL(!w.sqlIsDown())
+	case 12, 13, 14:
+		w.poison(name, "a")
+		w.poison(name, fmt.Sprintf("k%d", step%7))
+	case 15:
+		w.decide(decision(w.roll(int(decisionKind))), true)
+	case 16, 17, 18:
+		w.decide(decision(w.roll(int(decisionKind))), false)
+	case 19:
+		s.p.cancel()
+		require.NoError(s.t, <-s.p.done)
+		s.p = startWith(s.t, w, s.generation, s.m.config())
+	case lastStep:
+		s.crash(false)
+	}
+}
+
+// crash ends the process as SIGKILL does, and starts another, with the checkpoint or without.
+func (s *story) crash(checkpoint bool) {
+	s.crashes++
+	s.generation = s.w.crash()
+	s.p.cancel()
+	old := s.p
+	s.crashed.Go(func() { <-old.done }) //nolint:errcheck // a crashed process may say anything
+	if !checkpoint {
+		s.lost++
+		s.w.loseCheckpoint()
+	}
+	s.p = startWith(s.t, s.w, s.generation, s.m.config())
+}
+
+// settle retries dead letters until there are none, and waits until everything is sent.
+func (s *story) settle() {
+	deadline := time.Now().Add(30 * time.Minute)
+	for {
+		dead := s.w.decide(retryIt, true)
+		n, such := s.w.left()
+		if dead == 0 && n == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			require.FailNow(s.t, "not settled", "%d rows, such as %+v", n, such)
+		}
+		pause(s.t.Context(), 10*time.Second)
+	}
+}
+
+func (w *world) write(stop <-chan struct{}) {
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return
+		case <-time.After(5 * time.Millisecond):
+			w.commit(true, fmt.Sprintf("topic-%d", i%3), "a", fmt.Sprintf("k%d", i%7))
+		}
+	}
+}
+
+func (w *world) roll(sides int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.random.IntN(sides)
+}
+
+func (w *world) loseCheckpoint() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.saved = nil
+}

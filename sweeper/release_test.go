@@ -1,0 +1,110 @@
+package sweeper_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/sweeper"
+)
+
+// releaseBench has an open topic with rows of a key that waits, parked, of which something may be sendable.
+func releaseBench(t *testing.T, parked ...uint64) *bench {
+	t.Helper()
+	b := newBench(t)
+	b.gate.states["orders"] = "open"
+	b.keys.waiting, b.keys.ready, b.keys.holds, b.keys.after = []string{"k"}, true, true, true
+	b.table.put("orders", outbox.Pending, parked...)
+	for _, id := range parked {
+		b.table.rows[id].parked = 1
+	}
+	return b
+}
+
+func TestDueRowsOfAWaitingKeyAreParked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.gate.states["orders"] = "open"
+	b.keys.waiting = []string{"k"}
+	b.table.put("orders", outbox.Pending, 1, 2)
+	b.table.put("orders", outbox.Failed, 3)
+	require.Equal(t, sweeper.Result{Parked: 3, More: true}, b.pass(t))
+	require.Empty(t, b.broker.published())
+	require.Equal(t, []string{"claim m1 m2 m3", "park m1", "park m2", "park m3"}, b.table.done())
+	require.Equal(t, sweeper.Result{}, b.pass(t), "no pass sees them again")
+}
+
+func TestReleaseSendsByIDAndHandsTheKeyBack(t *testing.T) {
+	t.Parallel()
+	b := releaseBench(t, 5, 4, 6, 7)
+	require.Equal(t, 4, b.pass(t).Sent)
+	require.Equal(t, []string{"~m4", "m5", "m6", "~m7"}, b.broker.published(), "the first of each batch goes alone")
+	require.Equal(t, []string{"hold true", "hand back", "again orders blocked false"}, b.keys.journal)
+}
+
+func TestReleaseSendsEachRetriedLetterAlone(t *testing.T) {
+	t.Parallel()
+	b := releaseBench(t, 1, 2, 3)
+	b.keys.alone = []uint64{2}
+	require.Equal(t, 3, b.pass(t).Sent)
+	require.Equal(t, []string{"~m1", "~m2", "m3"}, b.broker.published())
+}
+
+func TestLetterThatDiesAgainHoldsWhatIsBehindIt(t *testing.T) {
+	t.Parallel()
+	b := releaseBench(t, 1, 2, 3)
+	b.keys.alone = []uint64{2}
+	b.broker.refuse = refuse(errNever, "m2")
+	require.Equal(t, sweeper.Result{Sent: 1, Dead: 1, Parked: 1}, b.pass(t))
+	require.Equal(t, []string{"~m1"}, b.broker.published())
+	require.Equal(t, []string{"claim parked m1 m2 m3", "sent m1", "dead m2", "park m3"}, b.table.done())
+	require.Equal(t, []string{"died m2", "buried m2 true", "again orders blocked false"}, b.keys.journal)
+	require.Equal(t, "open", b.gate.state("orders"), "other keys of the topic flow on")
+}
+
+func TestReleaseStopsBeforeADeadLetter(t *testing.T) {
+	t.Parallel()
+	b := releaseBench(t, 1, 3)
+	b.keys.dead = []uint64{2}
+	require.Equal(t, 1, b.pass(t).Sent)
+	require.Equal(t, []string{"~m1"}, b.broker.published())
+	require.Equal(t, []string{"again orders blocked true"}, b.keys.journal)
+}
+
+func TestReleaseWaitsForItsTopic(t *testing.T) {
+	t.Parallel()
+	b := releaseBench(t, 1)
+	b.gate.states["orders"] = "probing"
+	require.Zero(t, b.pass(t))
+	require.Empty(t, b.broker.published())
+	require.Equal(t, []string{"again orders blocked false"}, b.keys.journal)
+}
+
+func TestReleaseWaitsForTheStream(t *testing.T) {
+	t.Parallel()
+	b := releaseBench(t, 1)
+	b.stream.err = sweeper.ErrBehind
+	_, err := b.Pass(t.Context())
+	require.ErrorIs(t, err, sweeper.ErrBehind)
+	require.Empty(t, b.broker.published())
+}
+
+func TestRefusedReleaseIsParkedAgain(t *testing.T) {
+	t.Parallel()
+	b := releaseBench(t, 1, 2)
+	b.broker.refuse = refuse(errRefused, "m1")
+	require.Equal(t, sweeper.Result{Failed: 1, Parked: 1}, b.pass(t))
+	require.Equal(t, []string{"claim parked m1 m2", "park m2", "failed m1"}, b.table.done())
+	require.Equal(t, "closed", b.gate.state("orders"))
+	require.Equal(t, 1, b.keys.spent)
+}
+
+func TestReleaseWithARowThatSomebodyElseHolds(t *testing.T) {
+	t.Parallel()
+	b := releaseBench(t, 1, 2)
+	b.table.locked[1] = true
+	require.Zero(t, b.pass(t).Sent)
+	require.Empty(t, b.broker.published())
+	require.Equal(t, []string{"claim parked m2", "park m2"}, b.table.done())
+}
