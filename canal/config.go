@@ -24,7 +24,10 @@ type Config struct {
 	// Name is the source's name.
 	Name string
 	// Tables are patterns database.table, see Patterns.
-	Tables   []string
+	Tables []string
+	// History is how the history of a table is called, such as "{table}_history": a pattern that happens to match one does
+	// not mean it. "" when nothing is archived.
+	History  string
 	Columns  outbox.Columns
 	Statuses outbox.Statuses
 	// HeartbeatPeriod is how often an idle server is asked to show that it lives (default 1s); ReadTimeout is how long

@@ -128,8 +128,8 @@ func (d *decoder) rows(ctx context.Context, ev *replication.BinlogEvent, inside 
 	}
 	txn.touched = true
 	kind := kindOf(ev.Header.EventType)
-	if txn.xa && kind == replication.EnumRowsEventTypeDelete {
-		return nil
+	if kind == replication.EnumRowsEventTypeDelete && (txn.xa || txn.rows.count() == 0) {
+		return nil // a delete of rows that are not of this transaction: the archive's are passed over undecoded
 	}
 	event, err := d.parser.parse(ev, inside)
 	if err != nil {
@@ -140,12 +140,9 @@ func (d *decoder) rows(ctx context.Context, ev *replication.BinlogEvent, inside 
 		return malformed(ev.Header, "not a rows event")
 	}
 	job := &rowsJob{decoder: d, st: st, event: rows, view: d.parser.rows, txn: txn, kind: kind}
-	switch {
-	case txn.xa:
+	if txn.xa {
 		txn.xaRows += job.count()
 		return nil
-	case kind == replication.EnumRowsEventTypeDelete && txn.rows.count() == 0:
-		return nil // a delete of rows that are not of this transaction
 	}
 	return job.run(ctx)
 }

@@ -247,7 +247,7 @@ func (i *inspection) tables(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := matchingTables(ctx, i.q, patterns.FoldCase(i.server.foldCase()))
+	found, err := matchingTables(ctx, i.q, patterns.Excluding(i.cfg.History).FoldCase(i.server.foldCase()))
 	if err != nil {
 		return err
 	}

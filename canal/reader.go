@@ -64,7 +64,7 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger, observe Observer)
 		observe = NopObserver{}
 	}
 	r := &Reader{
-		cfg: cfg, log: log.With().Str("component", "canal").Logger(), observe: observe, patterns: patterns,
+		cfg: cfg, log: log.With().Str("component", "canal").Logger(), observe: observe, patterns: patterns.Excluding(cfg.History),
 		meta: &conn{cfg: cfg}, closing: make(chan struct{}),
 		backoff: retry.NewBackoff(100*time.Millisecond, 10*time.Second, nil),
 	}

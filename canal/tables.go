@@ -12,8 +12,9 @@ import (
 // Patterns tells the local message tables from all others. A pattern is database.table; each part is a name, or a
 // regular expression between slashes that must match the whole name: app./local_message_\d+/ .
 type Patterns struct {
-	list []pattern
-	fold bool
+	list    []pattern
+	fold    bool
+	history string // names the history of a table, "" when there is none
 }
 
 // pattern matches one database.table.
@@ -101,8 +102,24 @@ func (p Patterns) FoldCase(fold bool) Patterns {
 	return p
 }
 
+// Excluding returns the patterns without the tables that are the history of another one that matches; template says how
+// those are called, "" that there are none.
+func (p Patterns) Excluding(template string) Patterns {
+	p.history = template
+	return p
+}
+
 // Match reports whether the table is a local message table.
 func (p Patterns) Match(t outbox.Table) bool {
+	if !p.names(t) {
+		return false
+	}
+	base, ok := outbox.HistoryBase(p.history, t.Name, p.fold)
+	return !ok || !p.names(outbox.Table{Database: t.Database, Name: base})
+}
+
+// names reports whether some pattern names the table.
+func (p Patterns) names(t outbox.Table) bool {
 	for i := range p.list {
 		if p.list[i].database.match(t.Database, p.fold) && p.list[i].table.match(t.Name, p.fold) {
 			return true

@@ -79,13 +79,7 @@ func (k checker) rest(c *Config) {
 		k.add("limits.mark_batch", "%d is more than limits.unmarked (%d), so that a batch would never fill; lower it",
 			c.Limits.MarkBatch, c.Limits.Unmarked)
 	}
-	if c.Archive.Enabled {
-		k.add("archive.enabled", "archiving is not available yet: leave it false")
-	}
-	k.template(c.Archive.Table, "table", "archive.table")
-	if !strings.Contains(c.Archive.Table, "{table}") || c.Archive.Table == "{table}" {
-		k.add("archive.table", "%smust be another table than the one archived; write {table}_history", k.show("archive.table", c.Archive.Table))
-	}
+	k.archive(c)
 	if listen := c.Console.Listen; listen != "" {
 		if _, _, err := net.SplitHostPort(listen); err != nil {
 			k.add("console.listen", "%smust be host:port, :port, or empty to switch the console off", k.show("console.listen", listen))

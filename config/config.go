@@ -118,9 +118,9 @@ type Leader struct {
 type Archive struct {
 	Enabled  bool          `yaml:"enabled" doc:"Archive at all."`
 	After    time.Duration `yaml:"after" min:"1m" max:"87600h" doc:"The age, by update_time, at which a row is archived."`
-	Statuses []string      `yaml:"statuses" oneof:"sent|consumed|discarded" doc:"The statuses that are archived."`
-	Table    string        `yaml:"table" doc:"The history table; {table} stands for the table's name."`
-	Batch    int           `yaml:"batch" min:"1" max:"10000" doc:"Rows moved in one transaction."`
+	Statuses []string      `yaml:"statuses" oneof:"sent|consumed" doc:"The statuses that are archived. sent: where no consumer reports back."`
+	Table    string        `yaml:"table" doc:"The history table; {table} stands for the table's name. It is in the table's database, and no message table even if source.tables matches it."`
+	Batch    int           `yaml:"batch" min:"1" max:"10000" doc:"Rows moved in one transaction, at most: while the database is busy, fewer."`
 	Interval time.Duration `yaml:"interval" min:"1s" max:"24h" doc:"How often."`
 }
 

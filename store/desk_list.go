@@ -118,7 +118,8 @@ func (t *Table) messageList(contents bool) string {
 		list, t.col("content"), updated, lastError, t.col("create_time"), t.col("next_retry_time"))
 }
 
-func (s *Store) scanMessage(rows *sql.Rows, t *Table) (Message, error) {
+// scanMessage reads what messageList lists, and what is selected behind it into more.
+func (s *Store) scanMessage(rows *sql.Rows, t *Table, more ...any) (Message, error) {
 	var raw [len(rowColumns)]sql.RawBytes
 	var updated, lastError sql.RawBytes
 	var age, due sql.NullInt64
@@ -127,7 +128,8 @@ func (s *Store) scanMessage(rows *sql.Rows, t *Table) (Message, error) {
 	for i := range raw {
 		into = append(into, &raw[i])
 	}
-	if err := rows.Scan(append(into, &m.Bytes, &updated, &lastError, &age, &due)...); err != nil {
+	into = append(into, &m.Bytes, &updated, &lastError, &age, &due)
+	if err := rows.Scan(append(into, more...)...); err != nil {
 		return m, err
 	}
 	row, err := s.row(t, &raw)

@@ -18,7 +18,7 @@ func grants(srv server, cfg Config, tables []outbox.Table, me string, printOnly 
 	}
 	var statements []string
 	if printOnly || mark != me {
-		statements = append(statements, grantMarks(srv, mark, tables, printOnly)...)
+		statements = append(statements, grantMarks(srv, cfg.Archive, mark, tables, printOnly)...)
 	}
 	if printOnly || stream != me {
 		statements = append(statements, grantStream(srv, stream, stream != mark, tables, printOnly)...)
@@ -26,7 +26,7 @@ func grants(srv server, cfg Config, tables []outbox.Table, me string, printOnly 
 	return statements
 }
 
-func grantMarks(srv server, user string, tables []outbox.Table, printOnly bool) []string {
+func grantMarks(srv server, archive Archive, user string, tables []outbox.Table, printOnly bool) []string {
 	account := literal(user) + "@'%'"
 	var statements []string
 	if printOnly {
@@ -35,6 +35,7 @@ func grantMarks(srv server, user string, tables []outbox.Table, printOnly bool) 
 	for _, table := range tables {
 		statements = append(statements, "GRANT SELECT, UPDATE ON "+outbox.QuoteTable(table)+" TO "+account+";")
 	}
+	statements = append(statements, grantArchive(archive, account, tables, printOnly)...)
 	if printOnly && srv.version != "" {
 		statements = append(statements, srv.grantMinimal(account)+"  -- optional: marks write less binlog")
 	}

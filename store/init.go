@@ -86,7 +86,11 @@ func plan(ctx context.Context, conn *sql.Conn, cfg Config, printOnly bool) ([]st
 			return nil, err
 		}
 		for i := range found {
-			statements = append(statements, found[i].complete(cfg.Columns)...)
+			completed, err := found[i].completeAll(ctx, conn, cfg)
+			if err != nil {
+				return nil, err
+			}
+			statements = append(statements, completed...)
 			tables = append(tables, found[i].Table)
 		}
 	}

@@ -18,7 +18,7 @@ func (i *inspection) table(ctx context.Context, t *Table) error {
 			return err
 		}
 	}
-	return nil
+	return i.archive(ctx, t)
 }
 
 func (i *inspection) shape(t *Table) {

@@ -15,7 +15,8 @@ type Found struct {
 }
 
 // Lookup reads how rows stand, by primary key. A ref whose row is missing, or has another msg_id, is missing from the
-// answer; that is no proof that the row is gone, because a row is in the binlog before it is readable.
+// answer; that is no proof that the row is gone, because a row is in the binlog before it is readable. Archived rows are
+// found in their history.
 func (s *Store) Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]Found, error) {
 	found := make(map[outbox.Ref]Found, len(refs))
 	for _, g := range byTable(refs) {
@@ -47,6 +48,9 @@ func (s *Store) Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]F
 			}
 			return rows.Err()
 		})
+		if err == nil {
+			err = s.lookupArchived(ctx, g, found)
+		}
 		if err != nil {
 			return nil, err
 		}

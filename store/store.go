@@ -1,5 +1,5 @@
-// Package store is the SQL that the relay runs on the local message tables: marking, claiming, looking up, counting, the
-// leader's lock, and the operator's desk.
+// Package store is the SQL that the relay runs on the local message tables: marking, claiming, looking up, counting,
+// archiving, the leader's lock, and the operator's desk.
 //
 // It guarantees that every UPDATE of a status is guarded by the row's id, its msg_id and the statuses it may come from;
 // that whatever is compared or written in time is the database's own clock in the server's own time zone; that no lock
@@ -41,6 +41,7 @@ type Config struct {
 	MarkUser, StreamUser string
 	// LockLease is after how long the leader's lock is free once its holder can't be heard; zero means 10 s.
 	LockLease time.Duration
+	Archive   Archive
 
 	foundRows bool // the driver's clientFoundRows: tests show that nothing depends on it
 }
@@ -55,6 +56,7 @@ func (c Config) withDefaults() Config {
 	if c.Statuses == (outbox.Statuses{}) {
 		c.Statuses = outbox.DefaultStatuses()
 	}
+	c.Archive = c.Archive.withDefaults()
 	if c.LockLease <= 0 {
 		c.LockLease = defaultLockLease
 	}
@@ -75,6 +77,7 @@ func (c Config) Validate() error {
 			problems = append(problems, err)
 		}
 	}
+	problems = append(problems, c.Archive.validate())
 	numbers := c.withDefaults().Statuses
 	for i, n := range numbers {
 		if j := slices.Index(numbers[:i], n); j >= 0 {
@@ -91,6 +94,7 @@ type Store struct {
 	server server
 	// marks is the one session that marks; work runs the short statements; scan runs those that may read much.
 	marks, work, scan *pool
+	archive           *pool         // moves rows to the history, one session
 	turn              atomic.Uint32 // which table's candidates are asked for first
 
 	mu     sync.RWMutex
@@ -117,7 +121,11 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.work, s.marks, s.scan = newPool(quick, 4), newPool(marking, 1), newPool(slow, 2)
+	archiving, err := newArchiveConnector(cfg, s.log)
+	if err != nil {
+		return nil, err
+	}
+	s.work, s.marks, s.scan, s.archive = newPool(quick, 4), newPool(marking, 1), newPool(slow, 2), newPool(archiving, 1)
 	if err := s.Refresh(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -125,7 +133,9 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger) (*Store, error) {
 }
 
 // Close gives the connections back. No other method may be called afterwards.
-func (s *Store) Close() error { return errors.Join(s.marks.close(), s.work.close(), s.scan.close()) }
+func (s *Store) Close() error {
+	return errors.Join(s.marks.close(), s.work.close(), s.scan.close(), s.archive.close())
+}
 
 // Tables returns the tables as they were found last.
 func (s *Store) Tables() []Table {

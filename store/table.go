@@ -167,8 +167,11 @@ func resolve(ctx context.Context, conn *sql.Conn, srv server, cfg Config) ([]Tab
 	var tables []Table
 	for _, database := range databases {
 		wanted := slices.DeleteFunc(slices.Clone(names[database]), func(table string) bool {
-			return !slices.ContainsFunc(patterns, func(p pattern) bool { return p.database.match(database) && p.table.match(table) })
+			return !named(patterns, database, table)
 		})
+		if wanted, err = withoutHistories(ctx, conn, cfg.Archive, patterns, srv, database, wanted); err != nil {
+			return nil, err
+		}
 		looked, err := lookAt(ctx, conn, srv, cfg.Columns, database, wanted)
 		if err != nil {
 			return nil, err

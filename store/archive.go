@@ -1,0 +1,266 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/outbox"
+)
+
+// Archive says which rows go to which history.
+type Archive struct {
+	Enabled bool
+	// Table names the history of a table, such as "{table}_history"; it is in the same database.
+	Table string
+	// Statuses are sent, consumed, or both: rows of any other are never moved.
+	Statuses []outbox.Status
+	// After is how long ago a row was changed last, at least.
+	After time.Duration
+}
+
+func (a Archive) withDefaults() Archive {
+	if a.Table == "" {
+		a.Table = "{table}_history"
+	}
+	if len(a.Statuses) == 0 {
+		a.Statuses = []outbox.Status{outbox.Consumed}
+	}
+	if a.After <= 0 {
+		a.After = 168 * time.Hour
+	}
+	return a
+}
+
+func (a Archive) validate() error {
+	for _, status := range a.Statuses {
+		if status != outbox.Sent && status != outbox.Consumed {
+			return fmt.Errorf("archive statuses: %s messages are never archived, only sent and consumed ones", status)
+		}
+	}
+	return nil
+}
+
+// template names histories while rows are archived, and is "" otherwise: then a table's name says nothing.
+func (a Archive) template() string {
+	if !a.Enabled {
+		return ""
+	}
+	return a.Table
+}
+
+// ErrHistory is a history table that can't take the rows as they are. Nothing was moved; a person has to change the table.
+var ErrHistory = errors.New("history table can't take the rows")
+
+// archiveSQL makes the session strict: a value that the history can't hold is an error and never cut. Zero dates stay
+// what they are, and so does an id of 0.
+const archiveSQL = "SET SESSION sql_mode='STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', sql_quote_show_create=1"
+
+// newArchiveConnector makes sessions that move rows: their deletes write only ids to the binlog, where that is allowed.
+func newArchiveConnector(cfg Config, log zerolog.Logger) (*connector, error) {
+	c, err := newConnector(cfg, slowReadTimeout, true, log)
+	if err != nil {
+		return nil, err
+	}
+	c.setup = append(slices.Clone(c.setup), archiveSQL)
+	return c, nil
+}
+
+// Move moves rows of a table to its history in one transaction: those of ids that have a status to archive, are old
+// enough, and are locked by nobody else. It locks by primary key in READ COMMITTED, records only, so no INSERT waits. A
+// row that is in neither place is never visible to anybody, nor one that is in both. A new column of the table is added
+// to the history before. It returns how many rows it moved; when the answer to a commit was lost, fewer than that.
+func (s *Store) Move(ctx context.Context, table outbox.Table, ids []uint64) (moved int, err error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	attempt := func() error {
+		return s.onTable(ctx, s.archive, "archive rows of", table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+			if t.primary == "" {
+				return &Error{Op: "archive rows of " + t.String(), kind: ErrSchema, text: "no unique index on " + t.cols["id"].name + " alone: make it the primary key"}
+			}
+			return transact(ctx, conn, func(tx *sql.Tx) (err error) {
+				moved, err = s.moveIn(ctx, tx, t, ids)
+				return err
+			})
+		})
+	}
+	err = attempt()
+	if errors.Is(err, errFollow) {
+		if err = s.Follow(ctx, table); err == nil {
+			err = attempt()
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return moved, nil
+}
+
+// moveIn locks the rows, which also keeps their table from being altered until the end of the transaction. Only then are
+// the columns compared, so that a column that was added a moment ago is not left behind.
+func (s *Store) moveIn(ctx context.Context, tx *sql.Tx, t *Table, ids []uint64) (int, error) {
+	refs := make([]outbox.Ref, len(ids))
+	for i, id := range ids {
+		refs[i] = outbox.Ref{ID: id}
+	}
+	locked, err := readIDs(ctx, tx, t, s.lockOldQuery(t, refs))
+	if err != nil || len(locked) == 0 {
+		return 0, err
+	}
+	history := outbox.HistoryName(s.cfg.Archive.Table, t.Table)
+	if err := touch(ctx, tx, history); err != nil {
+		return 0, err
+	}
+	both, err := readShapes(ctx, tx, t.Table, history)
+	if err != nil {
+		return 0, err
+	}
+	columns, err := both.copied()
+	if err != nil {
+		return 0, err
+	}
+	for _, statement := range s.moveStatements(t, history, columns, t.ids(locked)) {
+		result, err := tx.ExecContext(ctx, statement)
+		if err != nil {
+			return 0, refusedByHistory(t, history, err)
+		}
+		// Not the decision whether a row is gone: all of them are locked by this very transaction.
+		if n, err := result.RowsAffected(); err != nil || n != int64(len(locked)) {
+			return 0, errors.Join(err, &Error{
+				Op: "archive rows of " + t.String(), kind: ErrHistory,
+				text: fmt.Sprintf("%d of %d locked rows were written, so nothing was moved: is there a trigger on the table or on %s?", n, len(locked), history),
+			})
+		}
+	}
+	return len(locked), nil
+}
+
+// touch names the history in the transaction, which keeps it from being altered as well.
+func touch(ctx context.Context, tx *sql.Tx, history outbox.Table) error {
+	rows, err := tx.QueryContext(ctx, "SELECT 1 FROM "+outbox.QuoteTable(history)+" LIMIT 0")
+	if err != nil {
+		if errors.Is(describe("", err), ErrGone) {
+			return errFollow
+		}
+		return err
+	}
+	defer closeRows(rows)
+	rows.Next()
+	return rows.Err()
+}
+
+// lockOldQuery locks the rows that may go, again by status and age: they may have changed since they were found.
+func (s *Store) lockOldQuery(t *Table, refs []outbox.Ref) string {
+	skip := ""
+	if s.features().skipLocked {
+		skip = " SKIP LOCKED"
+	}
+	return fmt.Sprintf("SELECT %s%s AND %s IN (%s) AND %s%s%s", t.col("id"), t.exactly(t.ids(refs), s.features()),
+		t.col("status"), s.numbers(s.cfg.Archive.Statuses), s.isOld(t, "update_time"), t.forUpdate(s.features()), skip)
+}
+
+// forUpdate names the table to lock where MySQL has JSON_TABLE: it refuses to lock that one (error 3569). MariaDB knows no OF.
+func (t *Table) forUpdate(srv server) string {
+	if srv.skipLocked && !srv.mariaDB {
+		return " FOR UPDATE OF " + identifier(t.Name)
+	}
+	return " FOR UPDATE"
+}
+
+// exactly renders FROM and WHERE so that the rows of ids, and no others, are read one by one by the primary key. A list in
+// IN would not do: where the server takes the table for small it scans it all, FORCE INDEX or not in a DELETE, and then
+// waits for every row that somebody else has locked, a service's uncommitted one for instance.
+func (t *Table) exactly(ids string, srv server) string {
+	if !srv.skipLocked { // as old as those that have no JSON_TABLE
+		return fmt.Sprintf(" FROM %s%s WHERE %s IN (%s)", t.from(), t.byID(), t.col("id"), ids)
+	}
+	kind := "BIGINT"
+	if t.Unsigned {
+		kind = "BIGINT UNSIGNED"
+	}
+	return fmt.Sprintf(" FROM JSON_TABLE('[%s]','$[*]' COLUMNS(outbox_picked %s PATH '$')) AS outbox_picked STRAIGHT_JOIN %s%s ON %s.%s=outbox_picked.outbox_picked WHERE TRUE",
+		ids, kind, t.from(), t.byID(), t.from(), t.col("id"))
+}
+
+// isOld compares a column with the server's clock.
+func (s *Store) isOld(t *Table, meaning string) string {
+	return t.col(meaning) + "<=NOW()-" + interval(s.cfg.Archive.After)
+}
+
+// moveStatements renders the copy and the removal. The copy reads under the locks, not a snapshot.
+func (s *Store) moveStatements(t *Table, history outbox.Table, columns []string, ids string) []string {
+	list := quoteAll(columns)
+	where := t.exactly(ids, s.features())
+	return []string{
+		fmt.Sprintf("INSERT INTO %s (%s,%s) SELECT %s,NOW(6)%s%s", outbox.QuoteTable(history), list, identifier(archivedAt), list, where, t.forUpdate(s.features())),
+		fmt.Sprintf("DELETE %s%s", t.from(), where),
+	}
+}
+
+func quoteAll(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = identifier(name)
+	}
+	return strings.Join(quoted, ",")
+}
+
+// readIDs runs a query whose only column is an id.
+func readIDs(ctx context.Context, q querier, t *Table, query string) ([]outbox.Ref, error) {
+	rows, err := q.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer closeRows(rows)
+	var refs []outbox.Ref
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		number, err := t.parseID(id)
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, outbox.Ref{Table: t.Table, ID: number})
+	}
+	return refs, rows.Err()
+}
+
+// refusals are the errors of a statement that the history itself is the reason of.
+var refusals = map[uint16]string{
+	1048: "a column of it takes no NULL",
+	1062: "it already has a row of this id or msg_id, and a unique index on it; a history made by outbox-relay has none",
+	1264: "a number does not fit its column",
+	1265: "a value does not fit its column",
+	1292: "a value does not fit its column",
+	1364: "a column that the message table has not takes no NULL and has no default",
+	1366: "a text has characters that its column can't hold",
+	1406: "a text is longer than its column",
+	1451: "another table refers to the rows by a foreign key",
+	3819: "a check of its refuses a row",
+	4025: "a check of its refuses a row",
+}
+
+func refusedByHistory(t *Table, history outbox.Table, err error) error {
+	own, ok := errors.AsType[*Error](describe("archive rows of "+t.String(), err))
+	if !ok {
+		return err
+	}
+	why, ok := refusals[own.Number]
+	if !ok {
+		return err
+	}
+	return &Error{
+		Op: own.Op, Number: own.Number, kind: ErrHistory,
+		text: "error " + strconv.Itoa(int(own.Number)) + ": nothing was moved to " + history.String() + ": " + why + "; compare SHOW CREATE TABLE of both tables and alter the history",
+	}
+}

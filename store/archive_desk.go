@@ -1,0 +1,201 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"example.com/outbox-relay/outbox"
+)
+
+// Archived is a message in a history. Its Table is the message table that it came from.
+type Archived struct {
+	Message
+	History outbox.Table
+	// At is when it was archived, as the database prints it.
+	At string
+}
+
+// ResendHeader tells consumers that a message was sent again from the history, and how often by now.
+const ResendHeader = "outbox_resend"
+
+// ShowArchived returns the messages of the histories that an id or msg_id names, the newest first, with their contents.
+// Histories that do not exist are left out.
+func (s *Store) ShowArchived(ctx context.Context, idOrMsgID string) ([]Archived, error) {
+	named := ParseMessageName(idOrMsgID)
+	found, err := s.FindArchived(ctx, named)
+	if err != nil || len(found) > 0 || len(named.MsgIDs) > 0 {
+		return found, err
+	}
+	return s.FindArchived(ctx, Filter{MsgIDs: []string{idOrMsgID}})
+}
+
+// FindArchived returns the messages of the histories that the filter names by id or msg_id; other conditions are not looked
+// at, but for the table.
+func (s *Store) FindArchived(ctx context.Context, f Filter) ([]Archived, error) {
+	if err := s.checkTable(f); err != nil {
+		return nil, err
+	}
+	var found []Archived
+	for _, table := range s.Tables() {
+		err := s.onTable(ctx, s.scan, "look for archived messages of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+			if ok, _, err := f.applies(t); !ok {
+				return err
+			}
+			h, err := s.historyTable(ctx, conn, t)
+			if err != nil || h == nil {
+				return err
+			}
+			some, err := s.archivedMessages(ctx, conn, t, h, Filter{IDs: f.IDs, MsgIDs: f.MsgIDs})
+			found = append(found, some...)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// historyTable describes the history of a table, nil when there is none.
+func (s *Store) historyTable(ctx context.Context, conn *sql.Conn, t *Table) (*Table, error) {
+	name := outbox.HistoryName(s.cfg.Archive.Table, t.Table)
+	there, err := column1(ctx, conn, "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA="+literal(name.Database)+
+		" AND TABLE_NAME="+literal(name.Name)+" AND COLUMN_NAME="+literal(archivedAt))
+	if err != nil || len(there) == 0 {
+		return nil, err
+	}
+	looked, err := lookAt(ctx, conn, s.features(), s.cfg.Columns, name.Database, []string{name.Name})
+	if err != nil {
+		return nil, err
+	}
+	return &looked[0], nil
+}
+
+func (s *Store) archivedMessages(ctx context.Context, conn *sql.Conn, t, h *Table, f Filter) ([]Archived, error) {
+	condition, _ := s.where(h, f)
+	rows, err := conn.QueryContext(ctx, fmt.Sprintf("SELECT %s,CONCAT(%s) FROM %s WHERE %s ORDER BY %s DESC LIMIT %d",
+		h.messageList(true), identifier(archivedAt), h.from(), condition, identifier(archivedAt), batchSize))
+	if err != nil {
+		return nil, err
+	}
+	defer closeRows(rows)
+	var found []Archived
+	for rows.Next() {
+		a := Archived{History: h.Table}
+		if a.Message, err = s.scanMessage(rows, h, &a.At); err != nil {
+			return nil, err
+		}
+		a.Table = t.Table
+		found = append(found, a)
+	}
+	return found, rows.Err()
+}
+
+// ErrInTable is a message that is in its table (again), so that it is not brought back from the history.
+var ErrInTable = errors.New("its table has a message of that id or msg_id")
+
+// Resend brings an archived message back into its table as a pending one, in one transaction, so that it goes the ordinary
+// way: in order, marked, and safe from crashes. It keeps its msg_id and everything else but its id, where the table gives
+// ids, and carries one more header (ResendHeader). note is kept in last_error where the table has it. ErrInTable when the
+// table has the message again; ErrFilter when the table has no headers column, or the message's headers are no JSON object.
+func (s *Store) Resend(ctx context.Context, a Archived, note string) error {
+	headers, err := resendHeaders(a.Headers)
+	if err != nil {
+		return fmt.Errorf("%w: message %s: %w", ErrFilter, a.MsgID, err)
+	}
+	return s.onTable(ctx, s.archive, "resend a message of", a.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		if !t.HasHeaders {
+			return fmt.Errorf("%w: %s has no headers column, so consumers could not tell that the message was sent before; outbox-relay init adds it", ErrFilter, t)
+		}
+		return transact(ctx, conn, func(tx *sql.Tx) error { return s.resendIn(ctx, tx, t, a, headers, note) })
+	})
+}
+
+func (s *Store) resendIn(ctx context.Context, tx *sql.Tx, t *Table, a Archived, headers, note string) error {
+	where := fmt.Sprintf("%s=%s AND %s=%s", t.col("id"), t.formatID(a.ID), identifier(archivedAt), literal(a.At))
+	locked, err := readIDs(ctx, tx, t, "SELECT "+t.col("id")+" FROM "+outbox.QuoteTable(a.History)+" WHERE "+where+" FOR UPDATE")
+	if err != nil {
+		return err
+	}
+	if len(locked) == 0 {
+		return fmt.Errorf("%w: message %s is not in the history any more", ErrFilter, a.MsgID)
+	}
+	both, err := readShapes(ctx, tx, t.Table, a.History)
+	if err != nil {
+		return err
+	}
+	given, err := givesIDs(ctx, tx, t)
+	if err != nil {
+		return err
+	}
+	set := map[string]string{"status": s.numberText(outbox.Pending), "retry_count": "0", "next_retry_time": "NULL", "update_time": "NOW()", "headers": literal(headers)}
+	if t.HasLastError {
+		set["last_error"] = literal(t.fitError(note))
+	}
+	names, values := t.broughtBack(both, set, given)
+	_, err = tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s",
+		t.from(), quoteAll(names), strings.Join(values, ","), outbox.QuoteTable(a.History), where))
+	if own, ok := errors.AsType[*Error](describe("", err)); ok && own.Number == 1062 {
+		return &Error{Op: "resend message of " + t.String(), Number: 1062, kind: ErrInTable, text: "it is there (again), and stays in the history as it was: look at it with outbox-relay messages show"}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "DELETE FROM "+outbox.QuoteTable(a.History)+" WHERE "+where)
+	return err
+}
+
+// broughtBack pairs the table's columns with what they get: most of them what the history has.
+func (t *Table) broughtBack(both shapes, set map[string]string, given bool) (names, values []string) {
+	special := map[string]string{}
+	for meaning, value := range set {
+		special[strings.ToLower(t.cols[meaning].name)] = value
+	}
+	for _, c := range both.source {
+		value, isSpecial := special[strings.ToLower(c.name)]
+		_, has := find(both.target, c.name)
+		switch {
+		case c.generated, given && strings.EqualFold(c.name, t.cols["id"].name):
+			continue
+		case isSpecial:
+		case has:
+			value = identifier(c.name)
+		default:
+			continue
+		}
+		names, values = append(names, c.name), append(values, value)
+	}
+	return names, values
+}
+
+// givesIDs reports whether the table gives a row its id.
+func givesIDs(ctx context.Context, tx *sql.Tx, t *Table) (given bool, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT COUNT(*)>0 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA="+literal(t.Database)+" AND TABLE_NAME="+literal(t.Name)+
+		" AND COLUMN_NAME="+literal(t.cols["id"].name)+" AND EXTRA LIKE '%auto_increment%'").Scan(&given)
+	return given, err
+}
+
+// resendHeaders adds the header, or counts it up.
+func resendHeaders(text []byte) (string, error) {
+	headers := map[string]json.RawMessage{}
+	if trimmed := strings.TrimSpace(string(text)); trimmed != "" && trimmed != "null" {
+		if json.Unmarshal(text, &headers) != nil {
+			return "", errors.New("its headers are no JSON object, so none can be added")
+		}
+	}
+	var before string
+	count := 0
+	if json.Unmarshal(headers[ResendHeader], &before) == nil {
+		if n, err := strconv.Atoi(before); err == nil {
+			count = n
+		}
+	}
+	headers[ResendHeader] = json.RawMessage(strconv.Quote(strconv.Itoa(count + 1)))
+	merged, err := json.Marshal(headers)
+	return string(merged), err
+}
