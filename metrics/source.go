@@ -91,6 +91,8 @@ type Source struct {
 	TableRows     *prometheus.GaugeVec   // status
 	OldestPending *Gauge                 // seconds
 
+	Archive Archive
+
 	topics *topics
 }
 
@@ -105,6 +107,7 @@ func newSource(b *builder, version string) *Source {
 	s.messageMetrics(b)
 	s.windowMetrics(b)
 	s.sweepMetrics(b)
+	s.archiveMetrics(b)
 	return s
 }
 

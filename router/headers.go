@@ -17,6 +17,9 @@ const (
 	HeaderPosition    = "outbox_position"
 	HeaderCreated     = "outbox_created"
 	HeaderTraceParent = "traceparent"
+	// HeaderResend is the one of them that comes from the row's headers: an operator has sent the message again from the
+	// history, so many times by now.
+	HeaderResend = "outbox_resend"
 )
 
 const reservedPrefix = "outbox_"
@@ -70,7 +73,7 @@ func ownHeaders(row *outbox.Row) ([]Header, *Refusal) {
 		case 'n':
 			continue
 		}
-		if reserved(name, row) {
+		if reserved(name, row) && (name != HeaderResend || !isCount(raw)) {
 			continue
 		}
 		value := []byte(raw)
@@ -81,6 +84,13 @@ func ownHeaders(row *outbox.Row) ([]Header, *Refusal) {
 	}
 	slices.SortFunc(own, func(a, b Header) int { return strings.Compare(a.Key, b.Key) })
 	return own, nil
+}
+
+// isCount reports whether a header's value is a number in quotes.
+func isCount(raw []byte) bool {
+	digits, ok := bytes.CutPrefix(raw, []byte(`"`))
+	digits, closed := bytes.CutSuffix(digits, []byte(`"`))
+	return ok && closed && len(digits) > 0 && len(digits) < 10 && len(bytes.Trim(digits, "0123456789")) == 0
 }
 
 func reserved(name string, row *outbox.Row) bool {

@@ -110,10 +110,36 @@ func (s *Store) Resend(ctx context.Context, a Archived, note string) error {
 	}
 	return s.onTable(ctx, s.archive, "resend a message of", a.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		if !t.HasHeaders {
-			return fmt.Errorf("%w: %s has no headers column, so consumers could not tell that the message was sent before; outbox-relay init adds it", ErrFilter, t)
+			return lacksHeaders(t)
 		}
 		return transact(ctx, conn, func(tx *sql.Tx) error { return s.resendIn(ctx, tx, t, a, headers, note) })
 	})
+}
+
+// CanResend says what Resend would: nil, ErrInTable or ErrFilter. It changes nothing.
+func (s *Store) CanResend(ctx context.Context, a Archived) error {
+	if _, err := resendHeaders(a.Headers); err != nil {
+		return fmt.Errorf("%w: message %s: %w", ErrFilter, a.MsgID, err)
+	}
+	return s.onTable(ctx, s.work, "look for a message in", a.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		if !t.HasHeaders {
+			return lacksHeaders(t)
+		}
+		var there bool
+		err := conn.QueryRowContext(ctx, "SELECT COUNT(*)>0 FROM "+t.from()+" WHERE "+t.col("msg_id")+"="+t.msgID(a.MsgID)).Scan(&there)
+		if err == nil && there {
+			return inTable(t)
+		}
+		return err
+	})
+}
+
+func lacksHeaders(t *Table) error {
+	return fmt.Errorf("%w: %s has no headers column, so consumers could not tell that the message was sent before; outbox-relay init adds it", ErrFilter, t)
+}
+
+func inTable(t *Table) error {
+	return &Error{Op: "resend message of " + t.String(), Number: 1062, kind: ErrInTable, text: "it is there (again), and stays in the history as it was: look at it with outbox-relay messages show"}
 }
 
 func (s *Store) resendIn(ctx context.Context, tx *sql.Tx, t *Table, a Archived, headers, note string) error {
@@ -141,7 +167,7 @@ func (s *Store) resendIn(ctx context.Context, tx *sql.Tx, t *Table, a Archived, 
 	_, err = tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s",
 		t.from(), quoteAll(names), strings.Join(values, ","), outbox.QuoteTable(a.History), where))
 	if own, ok := errors.AsType[*Error](describe("", err)); ok && own.Number == 1062 {
-		return &Error{Op: "resend message of " + t.String(), Number: 1062, kind: ErrInTable, text: "it is there (again), and stays in the history as it was: look at it with outbox-relay messages show"}
+		return inTable(t)
 	}
 	if err != nil {
 		return err

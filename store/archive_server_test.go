@@ -21,7 +21,9 @@ func archiving(c *Config) {
 	c.Archive = Archive{Enabled: true, After: time.Hour}
 }
 
-func (d *desk) history() string { return outbox.QuoteTable(outbox.HistoryName("{table}_history", d.table)) }
+func (d *desk) history() string {
+	return outbox.QuoteTable(outbox.HistoryName("{table}_history", d.table))
+}
 
 // mayAlter lets the relay's user make and alter tables, as the history needs.
 func (d *desk) mayAlter(t *testing.T) {

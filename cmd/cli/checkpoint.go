@@ -158,7 +158,7 @@ type binlogView struct {
 
 // binlog asks the server whose binlog is read. That it can't be asked is a result.
 func (s *scope) binlog(ctx context.Context, from position.Position) *binlogView {
-	cfg, err := wire.Stream(s.source)
+	cfg, err := wire.Stream(s.config, s.source)
 	if err != nil {
 		return &binlogView{Problem: err.Error()}
 	}

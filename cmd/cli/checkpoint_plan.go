@@ -93,7 +93,7 @@ func (c *change) open(ctx context.Context, action string) error {
 	if c.view.Rows, err = readCounts(ctx, c.rows); err != nil {
 		return err
 	}
-	if c.stream, err = wire.Stream(c.source); err != nil {
+	if c.stream, err = wire.Stream(c.config, c.source); err != nil {
 		return exit(ExitUsage, err)
 	}
 	log := c.log

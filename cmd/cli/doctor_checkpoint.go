@@ -37,13 +37,13 @@ func inspectCheckpoint(ctx context.Context, c *config.Config, s config.Source, l
 		report.Warn("checkpoint", err.Error()+": run will begin at the binlog's present end and sweep everything pending",
 			"outbox-relay checkpoint undo, or let run do that")
 	case err == nil:
-		judgeCheckpoint(ctx, &report, s, rec)
+		judgeCheckpoint(ctx, &report, c, s, rec)
 	}
 	return report, nil
 }
 
-func judgeCheckpoint(ctx context.Context, report *diagnose.Report, s config.Source, rec checkpoint.Record) {
-	stream, err := wire.Stream(s)
+func judgeCheckpoint(ctx context.Context, report *diagnose.Report, c *config.Config, s config.Source, rec checkpoint.Record) {
+	stream, err := wire.Stream(c, s)
 	if err != nil {
 		return
 	}

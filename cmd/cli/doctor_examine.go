@@ -79,7 +79,7 @@ func examinations(c *config.Config, chosen []config.Source, log zerolog.Logger) 
 			},
 		}, examination{
 			source: s.Name, part: "binlog", repair: "look at source." + readerKey(s) + ": address, user, password, tls",
-			ask: func(ctx context.Context) (diagnose.Report, error) { return inspectBinlog(ctx, s) },
+			ask: func(ctx context.Context) (diagnose.Report, error) { return inspectBinlog(ctx, c, s) },
 		}, examination{
 			source: s.Name, part: "kafka", repair: "look at kafka: brokers, tls, sasl",
 			ask: func(ctx context.Context) (diagnose.Report, error) { return inspectKafka(ctx, c, s, log) },
@@ -101,13 +101,13 @@ func readerKey(s config.Source) string {
 	return "primary"
 }
 
-func inspectBinlog(ctx context.Context, s config.Source) (diagnose.Report, error) {
+func inspectBinlog(ctx context.Context, c *config.Config, s config.Source) (diagnose.Report, error) {
 	var report diagnose.Report
 	if s.Mode == string(relay.Sweep) {
 		report.OK("mode", "source.mode is sweep: no binlog is read")
 		return report, nil
 	}
-	cfg, err := wire.Stream(s)
+	cfg, err := wire.Stream(c, s)
 	if err != nil {
 		return report, err
 	}

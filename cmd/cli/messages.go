@@ -25,7 +25,7 @@ up (discard). Contents are never shown unless asked for.`,
   outbox-relay messages show 4711
   outbox-relay messages retry --status dead --topic orders --yes`,
 	}
-	cmd.AddCommand(a.listCommand(), a.showCommand(), a.retryCommand(), a.discardCommand(), a.statsCommand())
+	cmd.AddCommand(a.listCommand(), a.showCommand(), a.retryCommand(), a.discardCommand(), a.resendCommand(), a.statsCommand())
 	return cmd
 }
 

@@ -53,6 +53,8 @@ type storyView struct {
 	// Refusal is why the message can never be sent as it is.
 	Refusal       string `json:"refusal,omitempty"`
 	RefusalReason string `json:"refusal_reason,omitempty"`
+	// Archived is where the message lies when it is no longer in its table.
+	Archived *archivedView `json:"archived,omitempty"`
 	// Stands says in words where the message stands and what to do about it.
 	Stands []string `json:"stands"`
 	// The next two only on demand.
@@ -86,6 +88,9 @@ func (v *storyView) text(p *render.Page) {
 	p.Field("topic", "%s", v.Topic)
 	p.Field("key", "%s", v.Key)
 	p.Field("status", "%s", v.Status)
+	if v.Archived != nil {
+		p.Field("archived", "in %s since %s", v.Archived.Table, v.Archived.At)
+	}
 	p.Field("retries", "%d", v.Retries)
 	p.Field("created", "%s (%s ago)", v.Created, seconds(v.Age))
 	p.Field("updated", "%s", v.Updated)
@@ -120,8 +125,12 @@ func (a *app) show(ctx context.Context, s *scope, rows *store.Store, name string
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 {
-		return fmt.Errorf("no message has the id or msg_id %q in the tables of source %s; look for it with outbox-relay messages list", name, s.source.Name)
+	archived, err := a.archivedStories(ctx, rows, name, content)
+	if err != nil {
+		return err
+	}
+	if len(found)+len(archived) == 0 {
+		return fmt.Errorf("no message has the id or msg_id %q in the tables of source %s, nor in their histories; look for it with outbox-relay messages list", name, s.source.Name)
 	}
 	route, err := router.New(wire.Router(s.config, s.source))
 	if err != nil {
@@ -143,6 +152,7 @@ func (a *app) show(ctx context.Context, s *scope, rows *store.Store, name string
 		}
 		view.Messages = append(view.Messages, story)
 	}
+	view.Messages = append(view.Messages, archived...)
 	return a.print(view)
 }
 

@@ -41,7 +41,7 @@ could not hand over; 5 a check found problems; 130 interrupted twice.`,
 	flags.StringVar(&a.flags.source, "source", "", "the source to work on, by `NAME`, where several are configured")
 	root.AddCommand(
 		a.runCommand(), a.doctorCommand(), a.initCommand(), a.configCommand(), a.checkpointCommand(), a.messagesCommand(),
-		a.sweepCommand(), a.statusCommand(), a.demoCommand(), a.healthcheckCommand(), a.versionCommand(),
+		a.sweepCommand(), a.archiveCommand(), a.statusCommand(), a.demoCommand(), a.healthcheckCommand(), a.versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultHelpCmd()

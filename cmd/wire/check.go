@@ -16,7 +16,7 @@ func Check(c *config.Config) error {
 		for _, check := range []func() error{
 			func() error { _, err := router.New(Router(c, s)); return err },
 			func() error {
-				cfg, err := Stream(s)
+				cfg, err := Stream(c, s)
 				return errors.Join(err, cfg.Validate())
 			},
 			func() error {

@@ -34,7 +34,7 @@ func Owner() string {
 }
 
 // Stream returns how the binlog of a source is read.
-func Stream(s config.Source) (canal.Config, error) {
+func Stream(c *config.Config, s config.Source) (canal.Config, error) {
 	server := s.Reader()
 	tls, err := server.TLSConfig()
 	if err != nil {
@@ -42,7 +42,7 @@ func Stream(s config.Source) (canal.Config, error) {
 	}
 	return canal.Config{
 		Addr: server.Address, User: server.User, Password: server.Password.Reveal(), TLS: tls, TLSOptional: server.TLSOptional(),
-		ServerID: s.ServerID, Name: s.Name, Tables: s.Tables, Columns: s.Columns.Outbox(), Statuses: s.Statuses.Outbox(),
+		ServerID: s.ServerID, Name: s.Name, Tables: s.Tables, History: history(c), Columns: s.Columns.Outbox(), Statuses: s.Statuses.Outbox(),
 	}, nil
 }
 
@@ -55,7 +55,7 @@ func Primary(c *config.Config, s config.Source) (store.Config, error) {
 	return store.Config{
 		Addr: s.Primary.Address, User: s.Primary.User, Password: s.Primary.Password.Reveal(), TLS: tls,
 		TLSOptional: s.Primary.TLSOptional(), Tables: s.Tables, Columns: s.Columns.Outbox(), Statuses: s.Statuses.Outbox(),
-		StreamUser: s.Reader().User, LockLease: c.Leader.Lease,
+		StreamUser: s.Reader().User, LockLease: c.Leader.Lease, Archive: archiving(c),
 	}, nil
 }
 
@@ -156,7 +156,7 @@ func Open(ctx context.Context, c *config.Config, s config.Source, m *metrics.Reg
 	if err := built.primary(ctx, c, s, &deps, log); err != nil {
 		return nil, err
 	}
-	if err := built.stream(s, &deps, log); err != nil {
+	if err := built.stream(c, s, &deps, log); err != nil {
 		return nil, err
 	}
 	built.Relay = relay.New(Relay(c, s), deps, log)
@@ -205,6 +205,9 @@ func (b *Source) primary(ctx context.Context, c *config.Config, s config.Source,
 	}
 	b.close = append(b.close, rows.Close)
 	deps.Rows, deps.Sweep = rows, rows
+	if err := b.archive(c, s, rows, deps, log); err != nil {
+		return err
+	}
 	switch c.Leader.Lock {
 	case "mysql":
 		deps.Lock = serverLock{store: rows, source: s.Name}
@@ -231,8 +234,8 @@ func openPrimary(ctx context.Context, cfg store.Config, log zerolog.Logger) (*st
 	}
 }
 
-func (b *Source) stream(s config.Source, deps *relay.Deps, log zerolog.Logger) error {
-	cfg, err := Stream(s)
+func (b *Source) stream(c *config.Config, s config.Source, deps *relay.Deps, log zerolog.Logger) error {
+	cfg, err := Stream(c, s)
 	if err != nil {
 		return err
 	}
@@ -247,16 +250,10 @@ func (b *Source) stream(s config.Source, deps *relay.Deps, log zerolog.Logger) e
 	deps.Distance = func(ctx context.Context, from position.Position) (canal.Distance, error) {
 		return canal.BinlogDistance(ctx, cfg, from)
 	}
-	if s.Replica == nil {
-		return nil
-	}
-	primary := cfg
-	if primary.TLS, err = s.Primary.TLSConfig(); err != nil {
+	upstream, err := Replica(c, s)
+	if err != nil || upstream == nil {
 		return err
 	}
-	primary.Addr, primary.User, primary.Password = s.Primary.Address, s.Primary.User, s.Primary.Password.Reveal()
-	primary.TLSOptional = s.Primary.TLSOptional()
-	upstream := canal.NewUpstream(primary, cfg)
 	b.close = append(b.close, upstream.Close)
 	deps.Upstream = upstream
 	return nil

@@ -1,0 +1,40 @@
+package archive
+
+import "time"
+
+// The pace is what keeps archiving out of the services' way. A batch goes through the same commit queue, redo log and disk as
+// their commits, so how long it takes tells how those fare: the slower the server, the smaller the batches and the longer the
+// pauses. Nothing is asked of the server for it. There is no memory of better times on purpose: a small batch costs more a
+// row than a large one, so that a busy hour would be taken for one that never ends.
+const (
+	// batchGoal is how long a batch may take from its first lock to its commit. After a longer one they are smaller.
+	batchGoal = 25 * time.Millisecond
+	// rest is how many times its own length archiving pauses after a batch: it takes a fifth of one session's time at most.
+	rest = 4
+	// firstBatch and leastBatch bound the size where nothing is known yet, and where the server is busy.
+	firstBatch, leastBatch = 50, 10
+	// longestPause bounds the pause after one batch.
+	longestPause = 5 * time.Second
+)
+
+// pace decides how many rows the next batch takes and how long to pause before it.
+type pace struct {
+	size, most int
+	pause      time.Duration
+	busy       bool // small batches take too long, too
+}
+
+func newPace(most int) *pace { return &pace{size: min(firstBatch, most), most: most} }
+
+// took learns from a batch.
+func (p *pace) took(rows int, d time.Duration) {
+	least := min(leastBatch, p.most)
+	p.busy = d > batchGoal && p.size == least
+	switch {
+	case d > batchGoal:
+		p.size = max(p.size/2, least)
+	case d < batchGoal/2 && rows >= p.size:
+		p.size = min(p.size+p.size/4+1, p.most)
+	}
+	p.pause = min(rest*d, longestPause)
+}
