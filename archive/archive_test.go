@@ -159,7 +159,10 @@ func TestNothingIsMovedWhileTheReplicaIsBehind(t *testing.T) {
 
 type brokenReplica struct{ calls int }
 
-func (r *brokenReplica) Applied(context.Context) error { r.calls++; return errors.New("does not replicate") }
+func (r *brokenReplica) Applied(context.Context) error {
+	r.calls++
+	return errors.New("does not replicate")
+}
 
 func TestAReplicaThatDoesNotReplicateKeepsEverythingInPlace(t *testing.T) {
 	t.Parallel()

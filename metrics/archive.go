@@ -25,4 +25,7 @@ func (s *Source) archiveMetrics(b *builder) {
 	s.Archive.Batch = b.histogram("archive_seconds", "Seconds that moving one batch of rows to the history took, from its first lock to its commit.", batchBuckets())
 	s.Archive.Paused = b.gauges("archive_paused", "1 while archiving waits longer than it has to, by why: a replica is more than ten seconds behind, the database is busy with others, the last pass failed.",
 		label{name: "reason", values: []string{PausedReplica, PausedBusy, PausedError}})
+	for _, reason := range []string{PausedReplica, PausedBusy, PausedError} {
+		s.Archive.Paused.WithLabelValues(reason).Set(0)
+	}
 }

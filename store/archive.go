@@ -48,14 +48,6 @@ func (a Archive) validate() error {
 	return nil
 }
 
-// template names histories while rows are archived, and is "" otherwise: then a table's name says nothing.
-func (a Archive) template() string {
-	if !a.Enabled {
-		return ""
-	}
-	return a.Table
-}
-
 // ErrHistory is a history table that can't take the rows as they are. Nothing was moved; a person has to change the table.
 var ErrHistory = errors.New("history table can't take the rows")
 

@@ -1,0 +1,131 @@
+//go:build !unit
+
+package e2e
+
+import (
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/test/harness"
+	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/test/rig"
+	"example.com/outbox-relay/test/workload"
+)
+
+// TestArchiveKilledUnderWriters: services write, a relay sends, rows are reported consumed and archived, and the archive command is killed by SIGKILL at
+// random moments, over and over. Each committed row is in exactly one of the two tables in the end, as it was written, and
+// each went out exactly once.
+func TestArchiveKilledUnderWriters(t *testing.T) {
+	for _, server := range []struct {
+		name  string
+		start func(testing.TB, ...rig.Option) *rig.Server
+	}{{"MySQL", rig.MySQL}, {"MariaDB", rig.MariaDB}} {
+		t.Run(server.name, func(t *testing.T) {
+			s := newScene(t, cast{sql: server.start(t)})
+			database, _, _ := strings.Cut(s.tables[0], ".")
+			// The pattern matches the histories too.
+			s.settings = s.settings.With("archive.enabled", true, "archive.after", "1m", "archive.interval", "24h", "archive.batch", 50,
+				"source.tables", []string{database + `./local_message_\w+/`})
+			s.start()
+			_, err := s.db.ExecContext(t.Context(), "CREATE TABLE "+database+".copy LIKE "+s.tables[0])
+			require.NoError(t, err)
+			history := s.tables[0] + "_history"
+			s.makeHistory(history)
+			finish := s.writing(func(cfg *workload.Config) { cfg.Rate, cfg.MaxBytes = 800, 600 })
+			deadline, kills := time.Now().Add(8*time.Second), 0
+			for ; time.Now().Before(deadline); kills++ {
+				s.report(database)
+				s.killArchive(time.Duration(rand.IntN(400)) * time.Millisecond)
+			}
+			finish()
+			s.until(20*time.Second, func() bool {
+				open, err := workload.Open(t.Context(), s.db, s.tables...)
+				return err == nil && open == 0
+			})
+			s.report(database)
+			outcome := harness.Command(t, s.settings.With("console.listen", harness.FreeAddr(t)), "archive")
+			require.Zero(t, outcome.Code, outcome.Stderr)
+			t.Logf("%d kills; the last pass: %s", kills, outcome.Stdout)
+			assert.Zero(t, s.number("SELECT COUNT(*) FROM "+s.tables[0]))
+			assert.Zero(t, s.number("SELECT COUNT(*)-COUNT(DISTINCT msg_id) FROM "+history), "a row that is there twice")
+			const same = "a.msg_id=b.msg_id AND a.topic=b.topic AND a.msg_content=b.msg_content AND a.create_time=b.create_time AND a.msg_key<=>b.msg_key AND a.headers<=>b.headers"
+			assert.Equal(t, s.number("SELECT COUNT(*) FROM "+database+".copy"),
+				s.number("SELECT COUNT(*) FROM "+history+" a JOIN "+database+".copy b ON a.id=b.id AND "+same), "contents")
+			s.archivedExactly(history)
+		})
+	}
+}
+
+// makeHistory lets the archive make its table as an administrator would: the relay's user may not.
+func (s *scene) makeHistory(history string) {
+	s.t.Helper()
+	outcome := harness.Command(s.t, s.settings, "init", "--print-sql")
+	require.Zero(s.t, outcome.Code, outcome.Stderr)
+	_, statement, ok := strings.Cut(outcome.Stdout, "CREATE TABLE IF NOT EXISTS")
+	require.True(s.t, ok, "%s", outcome.Stdout)
+	statement, _, _ = strings.Cut(statement, ";")
+	_, err := s.db.ExecContext(s.t.Context(), "CREATE TABLE IF NOT EXISTS"+statement)
+	require.NoError(s.t, err)
+	require.Zero(s.t, s.number("SELECT COUNT(*) FROM "+history))
+}
+
+// report sets what was sent to consumed, long ago, and keeps a copy of it.
+func (s *scene) report(database string) {
+	s.t.Helper()
+	var last sql.NullInt64
+	require.NoError(s.t, s.db.QueryRowContext(s.t.Context(), "SELECT MAX(id) FROM "+s.tables[0]+" WHERE status=1").Scan(&last))
+	for _, statement := range []string{
+		"UPDATE " + s.tables[0] + " SET status=3, create_time=NOW()-INTERVAL 3 HOUR, update_time=NOW()-INTERVAL 2 HOUR WHERE status=1 AND id<=?",
+		"INSERT IGNORE INTO " + database + ".copy SELECT * FROM " + s.tables[0] + " WHERE status=3 AND id<=?",
+	} {
+		_, err := s.db.ExecContext(s.t.Context(), statement, last.Int64)
+		require.NoError(s.t, err)
+	}
+}
+
+// killArchive runs the archive command and kills it after a while, if it still runs.
+func (s *scene) killArchive(after time.Duration) {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), harness.Binary(s.t), "archive", "--config", s.settings.Write(s.t))
+	require.NoError(s.t, cmd.Start())
+	timer := time.AfterFunc(200*time.Millisecond+after, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = cmd.Wait() // killed, most often
+}
+
+func (s *scene) number(query string) int {
+	s.t.Helper()
+	var n int
+	require.NoError(s.t, s.db.QueryRowContext(s.t.Context(), query).Scan(&n), query)
+	return n
+}
+
+// archivedExactly judges with the archived rows in their table's place.
+func (s *scene) archivedExactly(history string) {
+	s.t.Helper()
+	rows, err := workload.Rows(s.t.Context(), s.db, history)
+	require.NoError(s.t, err)
+	for i := range rows {
+		rows[i].Table = s.tables[0]
+	}
+	s.until(10*time.Second, func() bool { return s.log.Distinct() >= len(rows) })
+	last, since := s.log.Len(), time.Now()
+	s.until(10*time.Second, func() bool {
+		if n := s.log.Len(); n != last {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > 500*time.Millisecond
+	})
+	samples, fences := s.sampler.Evidence()
+	v := oracle.Judge(s.ledger, oracle.Evidence{Records: s.log.Records(), Rows: rows, Samples: samples, Fences: fences}, oracle.Options{Source: s.source})
+	s.t.Log(fmt.Sprint(v))
+	require.NoError(s.t, v.Err())
+}
