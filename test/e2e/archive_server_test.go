@@ -20,10 +20,10 @@ import (
 	"example.com/outbox-relay/test/workload"
 )
 
-// TestArchiveKilledUnderWriters: services write, a relay sends, rows are reported consumed and archived, and the archive command is killed by SIGKILL at
+// TestArchiveKilled: services write, a relay sends, rows are reported consumed and archived, and the archive command is killed by SIGKILL at
 // random moments, over and over. Each committed row is in exactly one of the two tables in the end, as it was written, and
 // each went out exactly once.
-func TestArchiveKilledUnderWriters(t *testing.T) {
+func TestArchiveKilled(t *testing.T) {
 	for _, server := range []struct {
 		name  string
 		start func(testing.TB, ...rig.Option) *rig.Server
@@ -43,7 +43,7 @@ func TestArchiveKilledUnderWriters(t *testing.T) {
 			deadline, kills := time.Now().Add(8*time.Second), 0
 			for ; time.Now().Before(deadline); kills++ {
 				s.report(database)
-				s.killArchive(time.Duration(rand.IntN(400)) * time.Millisecond)
+				s.killArchive(history, time.Duration(rand.IntN(150))*time.Millisecond)
 			}
 			finish()
 			s.until(20*time.Second, func() bool {
@@ -91,14 +91,28 @@ func (s *scene) report(database string) {
 	}
 }
 
-// killArchive runs the archive command and kills it after a while, if it still runs.
-func (s *scene) killArchive(after time.Duration) {
+// killArchive runs the archive command and kills it a while after it has moved its first rows.
+func (s *scene) killArchive(history string, after time.Duration) {
 	s.t.Helper()
+	before := s.number("SELECT COUNT(*) FROM " + history)
 	cmd := exec.CommandContext(s.t.Context(), harness.Binary(s.t), "archive", "--config", s.settings.Write(s.t))
 	require.NoError(s.t, cmd.Start())
-	timer := time.AfterFunc(200*time.Millisecond+after, func() { _ = cmd.Process.Kill() })
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		_ = cmd.Wait() // killed, most often
+	}()
+	s.until(5*time.Second, func() bool {
+		select {
+		case <-exited:
+			return true
+		default:
+			return s.number("SELECT COUNT(*) FROM "+history) > before
+		}
+	})
+	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
-	_ = cmd.Wait() // killed, most often
+	<-exited
 }
 
 func (s *scene) number(query string) int {
