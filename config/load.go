@@ -51,7 +51,11 @@ func Load(in Input) (*Result, error) {
 	if err := found.err(); err != nil {
 		return nil, err
 	}
-	return &Result{Config: cfg, File: file, Warnings: warnings(file, d)}, nil
+	warned := warnings(file, d)
+	if file == "" && len(settings) == 0 {
+		warned = append(warned, "no configuration was found, so every setting has its default: write outbox-relay.yaml, name another file with --config, or set OUTBOX_RELAY_* variables")
+	}
+	return &Result{Config: cfg, File: file, Warnings: warned}, nil
 }
 
 // readFile returns the file's name and content; no file at all is an empty one, unless it was named.

@@ -63,6 +63,8 @@ func TestNoFileIsTheDefaults(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, config.Defaults(), result.Config)
 	assert.Empty(t, result.File)
+	require.Len(t, result.Warnings, 1)
+	assert.Contains(t, result.Warnings[0], "every setting has its default")
 	assert.Equal(t, config.Defaults(), load(t, "# nothing but a comment\n", nil, nil))
 	assert.Equal(t, config.Defaults(), load(t, "source:\nkafka: ~\nsources: []\n", nil, nil))
 }

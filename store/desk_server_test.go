@@ -240,6 +240,20 @@ func TestStats(t *testing.T) {
 	})
 }
 
+// doctor asks Kafka for the topics that are in use; what a discarded message named need not exist.
+func TestRecentTopicsLeaveOutWhatIsGivenUp(t *testing.T) {
+	both(t, func(t *testing.T, srv *rig.Server) {
+		d := counter(t, srv)
+		topics, err := d.RecentTopics(t.Context())
+		require.NoError(t, err)
+		require.Contains(t, topics, "bills")
+		d.exec(t, "UPDATE "+d.name()+" SET status = 5 WHERE topic = 'bills'")
+		topics, err = d.RecentTopics(t.Context())
+		require.NoError(t, err)
+		assert.NotContains(t, topics, "bills")
+	})
+}
+
 func TestErrorsQuoteNoData(t *testing.T) {
 	both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
