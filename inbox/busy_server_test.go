@@ -106,6 +106,26 @@ func TestLockWaitIsRetriedThenGivenUp(t *testing.T) {
 	})
 }
 
+// A consumer that froze in its handler holds its message no longer than its session's wait_timeout.
+func TestFrozenConsumerIsTakenOverAfterItsWaitTimeout(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *world) {
+		frozen := w.open(t, func(cfg *mysql.Config) { cfg.Params = map[string]string{"wait_timeout": "1"} })
+		tx, err := frozen.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		in := w.inbox(t, inbox.Config{})
+		first, err := in.First(t.Context(), tx, "m-1")
+		require.NoError(t, err)
+		require.True(t, first)
+		require.NoError(t, write("m-1")(t.Context(), tx))
+		result, err := in.Do(t.Context(), message("m-1"), write("m-1"))
+		require.NoError(t, err)
+		assert.Equal(t, inbox.Handled, result)
+		require.Error(t, tx.Commit(), "whoever wakes up is told that it is too late")
+		assert.Equal(t, 1, w.effects(t))
+	})
+}
+
 // commitEater is a connection on which COMMIT gets no answer: the server does it (sent), or never hears of it.
 type commitEater struct {
 	net.Conn

@@ -69,6 +69,13 @@
 // Records without a usable msg_id can't be handled once. They are dead letters by default; a producer that is not an outbox
 // may be served by Policy.ID with [PositionID], which tells repeated deliveries of one record.
 //
+// # A consumer that freezes
+//
+// A process that is stopped, or whose host or network dies, in the middle of a handler still holds its transaction on the server, and
+// with it its message: whoever gets the message next waits. The server ends it when the connection has been silent for
+// wait_timeout, which is eight hours by default. Give the consumers' sessions a short one, longer than the longest pause between two
+// statements of a handler (with go-sql-driver ?wait_timeout=60 in the DSN, and a shorter SetConnMaxIdleTime of the pool).
+//
 // # Own transactions
 //
 // Who has a transaction already, from gorm or ent for instance, calls [Inbox.First] in it before anything else, and commits both
