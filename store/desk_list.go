@@ -141,7 +141,8 @@ func (s *Store) scanMessage(rows *sql.Rows, t *Table, more ...any) (Message, err
 		return m, err
 	}
 	m.Updated, m.LastError = t.timeText("update_time", updated), string(lastError)
-	m.Age, m.Due = time.Duration(age.Int64)*time.Second, time.Duration(due.Int64)*time.Second
+	const most = int64(200 * 365 * 24 * time.Hour / time.Second) // a parked row is due later than a duration can tell
+	m.Age, m.Due = time.Duration(age.Int64)*time.Second, time.Duration(min(due.Int64, most))*time.Second
 	m.Cursor = t.String() + ":" + t.formatID(row.ID)
 	return m, nil
 }

@@ -147,7 +147,7 @@ func (a *app) show(ctx context.Context, s *scope, rows *store.Store, name string
 		m := &found[i]
 		story := storyOf(rows, m, content)
 		story.routed(route, m)
-		if story.Stands, err = stands(ctx, rows, m, led, story.Refusal); err != nil {
+		if story.Stands, err = stands(ctx, rows, m, route, led, story.Refusal); err != nil {
 			return err
 		}
 		view.Messages = append(view.Messages, story)

@@ -6,11 +6,12 @@ import (
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
 )
 
 // stands says where a message stands and why it goes no further.
-func stands(ctx context.Context, rows *store.Store, m *store.Message, led leaderView, refusal string) ([]string, error) {
+func stands(ctx context.Context, rows *store.Store, m *store.Message, route *router.Router, led leaderView, refusal string) ([]string, error) {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	name := number(rows, m.Ref())
@@ -40,6 +41,18 @@ func stands(ctx context.Context, rows *store.Store, m *store.Message, led leader
 	if led.Known && !led.Led && led.Lock != "none" {
 		say("No relay leads the source, so nothing is sent: start one with outbox-relay run.")
 	}
+	if m.Status == outbox.Pending && parked(m) {
+		letter, err := holder(ctx, rows, route, m)
+		if err != nil {
+			return nil, err
+		}
+		if letter == "" {
+			say("Somebody has decided about that one: the relay sends this one with its next sweeps.")
+		} else {
+			say("The dead letter has id %s. Let its key go on: outbox-relay messages retry %s --yes, or outbox-relay messages discard %s --yes", letter, letter, letter)
+		}
+		return lines, nil
+	}
 	older, err := blockers(ctx, rows, m)
 	if err != nil {
 		return nil, err
@@ -54,6 +67,8 @@ func pending(m *store.Message, refusal string, say func(string, ...any)) {
 	switch {
 	case refusal != "":
 		say("It can't be sent as it is; the relay will make it a dead letter.")
+	case parked(m):
+		say("It waits behind a dead letter of its key (router.after_dead: hold).")
 	case m.NextRetry == "":
 		say("It waits for the stream; if that has missed it, for the next sweep.")
 	case m.Due > 0:
@@ -61,6 +76,32 @@ func pending(m *store.Message, refusal string, say func(string, ...any)) {
 	default:
 		say("It is due: the next sweep sends it, behind older ones of its topic.")
 	}
+}
+
+func parked(m *store.Message) bool {
+	_, ok := store.ParkedSlot(&m.Row)
+	return ok
+}
+
+// holder names a dead letter behind which a parked message waits, "" when there is none any more.
+func holder(ctx context.Context, rows *store.Store, route *router.Router, m *store.Message) (string, error) {
+	slot, _ := store.ParkedSlot(&m.Row)
+	dead, err := rows.DeadLetters(ctx)
+	if err != nil {
+		return "", err
+	}
+	name := ""
+	for table, ids := range dead {
+		err := rows.ReadDead(ctx, table, ids, func(row *outbox.Row) {
+			if name == "" && store.SlotOf(row.Topic, route.Key(row)) == slot {
+				name = number(rows, row.Ref())
+			}
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return name, nil
 }
 
 // blockers names a failed message of the same topic that is older.

@@ -112,6 +112,8 @@ func TestHoldReleasedByDiscard(t *testing.T) {
 	s.start()
 	h := newHeld(t, s, 20)
 	h.waits()
+	shown := harness.Command(t, s.settings, "messages", "show", "behind-3")
+	assert.Contains(t, shown.Stdout, "The dead letter has id 1. Let its key go on: outbox-relay messages retry 1 --yes")
 	_, err := s.db.ExecContext(t.Context(), "UPDATE "+s.tables[0]+" SET status = 5 WHERE msg_id = 'letter'")
 	require.NoError(t, err)
 	h.goesOn("")
