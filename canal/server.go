@@ -134,24 +134,31 @@ func (s *server) showReplicaStatus() string {
 //
 // MySQL's set may lag behind the position by transactions that are just being committed: it is never ahead of it.
 func (s *server) end(ctx context.Context, q querier) (position.Position, error) {
-	result, err := q.query(ctx, s.showBinlogStatus())
-	if err != nil {
-		return position.Position{}, fmt.Errorf("read the end of the binlog: %w", err)
-	}
-	if result.RowNumber() == 0 {
-		return position.Position{}, cannotStream("the server has no binary log: set log_bin and restart it")
-	}
-	p := position.Position{Server: s.id, Flavor: s.flavor, File: text(result, 0, 0)}
-	if p.Pos, err = strconv.ParseUint(text(result, 0, 1), 10, 64); err != nil {
-		return position.Position{}, fmt.Errorf("read the end of the binlog: position %q: %w", text(result, 0, 1), err)
-	}
+	p, gtids, err := s.place(ctx, q)
 	switch {
+	case err != nil:
 	case s.mariadb():
 		p.GTID, _, err = s.gtidAt(ctx, q, p.File, p.Pos)
 	case s.gtid():
-		p.GTID = cleanGTIDs(text(result, 0, 4))
+		p.GTID = cleanGTIDs(gtids)
 	}
 	return p, err
+}
+
+// place is end without the set, which a MariaDB has to read the whole file for. gtids is what a MySQL tells of it.
+func (s *server) place(ctx context.Context, q querier) (p position.Position, gtids string, err error) {
+	result, err := q.query(ctx, s.showBinlogStatus())
+	if err != nil {
+		return position.Position{}, "", fmt.Errorf("read the end of the binlog: %w", err)
+	}
+	if result.RowNumber() == 0 {
+		return position.Position{}, "", cannotStream("the server has no binary log: set log_bin and restart it")
+	}
+	p = position.Position{Server: s.id, Flavor: s.flavor, File: text(result, 0, 0)}
+	if p.Pos, err = strconv.ParseUint(text(result, 0, 1), 10, 64); err != nil {
+		return position.Position{}, "", fmt.Errorf("read the end of the binlog: position %q: %w", text(result, 0, 1), err)
+	}
+	return p, text(result, 0, 4), nil
 }
 
 // gtidAt asks a MariaDB for the GTID position at a place in its binlog; ok is false when no event starts there.

@@ -38,8 +38,12 @@ func (r *Reader) checkEnd(ctx context.Context, now time.Time) error {
 	s.looked = now
 	ctx, cancel := r.untilClosed(ctx)
 	defer cancel()
-	end, err := r.End(ctx)
-	if err != nil || end.Server != r.server.id {
+	server, err := readServer(ctx, r.meta)
+	if err != nil || server.id != r.server.id {
+		return nil // it is a courtesy: the stream itself goes on
+	}
+	end, _, err := server.place(ctx, r.meta)
+	if err != nil {
 		return nil // it is a courtesy: the stream itself goes on
 	}
 	if !s.suspicious(a.file, a.pos, end, now) {
