@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,12 @@ func KeyColumn(key string) (column string, ok bool) {
 		return "", false
 	}
 	return key, true
+}
+
+// KeyInContent reports whether some key is found by a JSON pointer into the content.
+func (r *Router) KeyInContent() bool {
+	inContent := func(in route) bool { return in.key.from == fromPointer }
+	return r.key.from == fromPointer || slices.ContainsFunc(r.routes, inContent)
 }
 
 func keyColumn(cfg Config) string {

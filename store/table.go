@@ -17,7 +17,7 @@ type Table struct {
 	// Unsigned tells how to read the 64 bits of an outbox.Row's ID.
 	Unsigned bool
 	// Which of the optional columns the table has.
-	HasKey, HasHeaders, HasLastError, HasTrace bool
+	HasKey, HasHeaders, HasLastError, HasTrace, HasBodyRef bool
 
 	cols map[string]column // by the meaning's field name in outbox.Columns
 	// primary is the name of the unique index on the id alone, due of the one on (status, next_retry_time); "" when
@@ -257,6 +257,7 @@ func (t *Table) take(columns outbox.Columns, found []foundColumn) error {
 		}
 	}
 	t.HasKey, t.HasHeaders, t.HasLastError, t.HasTrace = t.has("key"), t.has("headers"), t.has("last_error"), t.has("trace")
+	t.HasBodyRef = t.has("body_ref")
 	return nil
 }
 

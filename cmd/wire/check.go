@@ -6,7 +6,23 @@ import (
 
 	"example.com/outbox-relay/config"
 	"example.com/outbox-relay/router"
+	"example.com/outbox-relay/store"
 )
+
+// holdable refuses what can't be kept: behind which dead letter a message waits is told by its key, and that of a staged body can't
+// be told from the table once the body is gone.
+func holdable(c *config.Config, route *router.Router, tables []store.Table) error {
+	if c.Router.AfterDead != "hold" || !route.KeyInContent() {
+		return nil
+	}
+	for i := range tables {
+		if tables[i].HasBodyRef {
+			return fmt.Errorf("router.after_dead: hold needs keys from a column where bodies are staged (table %s has the column %s): set router.key to a column, or after_dead to release",
+				&tables[i], c.Sources[0].Columns.BodyRef)
+		}
+	}
+	return nil
+}
 
 // Check asks the packages that use the configuration whether they can: what only they know, and what can be known without
 // a server.

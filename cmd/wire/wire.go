@@ -205,6 +205,9 @@ func (b *Source) primary(ctx context.Context, c *config.Config, s config.Source,
 	}
 	b.close = append(b.close, rows.Close)
 	deps.Rows, deps.Sweep = rows, rows
+	if err := holdable(c, deps.Router, rows.Tables()); err != nil {
+		return err
+	}
 	if err := b.archive(c, s, rows, deps, log); err != nil {
 		return err
 	}
