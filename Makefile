@@ -79,6 +79,7 @@ bench: bin/rig ## what the relay reaches here: catching up, latency, memory, kil
 	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run '$(FULL_BOUNDS)' ./test/bounds
 	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run '$(FULL_LEADERS)' ./test/scenario
 	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run 'TestFiftyKillsOfConsumers' ./test/inbox
+	@$(GO) test -tags bench -count=1 -timeout 5m -v -run 'TestPutCost' ./outbox
 
 .PHONY: bin/rig
 bin/rig:

@@ -12,7 +12,7 @@ import (
 // its snapshot from then on. An ID that occurs twice among the messages is a duplicate the second time. On an error some may
 // have been written: the caller must roll back.
 func (b *Box) PutAll(ctx context.Context, tx Execer, messages []Message) ([]Receipt, error) {
-	if err := b.checkTx(tx); err != nil {
+	if err := b.CheckTx(tx); err != nil {
 		return nil, fmt.Errorf("put %d messages: %w", len(messages), err)
 	}
 	drafts, wants, err := b.drafts(ctx, messages)
@@ -122,15 +122,13 @@ func (b *Box) writeChunk(ctx context.Context, tx Execer, drafts []draft, indexes
 	return b.settle(ctx, tx, drafts, indexes, found, receipts)
 }
 
-// settle fills in what was a duplicate. What can't be seen in the table is in the way under another spelling, was committed after
-// this transaction's snapshot, or collides in another unique key: another INSERT of it alone tells.
+// settle fills in what was a duplicate. Where a message can't be seen in the table, a row is in the way that is spelled otherwise, was
+// committed after this transaction's snapshot, or has the same value in another unique key: another INSERT of it alone
+// tells. So does one of a message whose id was made just now.
 func (b *Box) settle(ctx context.Context, tx Execer, drafts []draft, indexes []int, found map[string]bool, receipts []Receipt) (err error) {
 	for _, i := range indexes {
-		if drafts[i].wants&once == 0 {
-			continue
-		}
 		ours, visible := found[drafts[i].id]
-		if visible {
+		if ours || visible && drafts[i].wants&once != 0 {
 			receipts[i].Duplicate = !ours
 			continue
 		}

@@ -156,7 +156,7 @@ func (b *Box) Put(ctx context.Context, tx Execer, m Message) (Receipt, error) {
 }
 
 func (b *Box) put(ctx context.Context, tx Execer, m *Message) (Receipt, error) {
-	if err := b.checkTx(tx); err != nil {
+	if err := b.CheckTx(tx); err != nil {
 		return Receipt{}, err
 	}
 	d, err := b.draft(ctx, m)

@@ -48,24 +48,24 @@ var lastTime = time.Date(2038, time.January, 18, 0, 0, 0, 0, time.UTC)
 
 // check returns everything that is wrong with a message but for its body and the size of its headers.
 func (b *Box) check(m *Message) error {
-	var errs []error
+	var found problemList
 	if m.ID != "" {
-		errs = append(errs, checkID(m.ID, b.limits.ID))
+		found.add(checkID(m.ID, b.limits.ID))
 	}
-	errs = append(errs, checkTopic(m.Topic, b.limits.Topic))
+	found.add(checkTopic(m.Topic, b.limits.Topic))
 	switch {
 	case !utf8.ValidString(m.Key):
-		errs = append(errs, invalid("Key", "is no UTF-8"))
+		found.add(invalid("Key", "is no UTF-8"))
 	case tooLong(m.Key, b.limits.Key):
-		errs = append(errs, invalid("Key", "has %d characters and may have %d", utf8.RuneCountInString(m.Key), b.limits.Key))
+		found.add(invalid("Key", "has %d characters and may have %d", utf8.RuneCountInString(m.Key), b.limits.Key))
 	}
 	for name, value := range m.Headers {
-		errs = append(errs, checkHeader(name, value))
+		found.add(checkHeader(name, value))
 	}
 	if m.NotBefore.After(lastTime) {
-		errs = append(errs, invalid("NotBefore", "is after %s, further than servers reckon", lastTime.Format(time.DateOnly)))
+		found.add(invalid("NotBefore", "is after %s, further than servers reckon", lastTime.Format(time.DateOnly)))
 	}
-	return errors.Join(errs...)
+	return found.orNil()
 }
 
 func checkID(id string, limit int) error {
@@ -91,7 +91,7 @@ func checkTopic(topic string, limit int) error {
 	}
 	for i := range len(topic) {
 		if !topicByte(topic[i]) {
-			return invalid("Topic", "has only ASCII letters, digits, dot, underscore and hyphen")
+			return invalid("Topic", "may have only ASCII letters, digits, dot, underscore and hyphen")
 		}
 	}
 	if len(topic) > limit {
@@ -157,7 +157,7 @@ func (b *Box) encode(value any) (string, error) {
 	default:
 		encoded, err := json.Marshal(value)
 		if err != nil {
-			return "", errors.Join(invalid("Body", "of type %T can't be encoded as JSON", value), err)
+			return "", problemList{invalid("Body", "of type %T can't be encoded as JSON", value), err}
 		}
 		return string(encoded), nil
 	}

@@ -13,14 +13,15 @@ type shape struct {
 	timestamp bool
 }
 
-// Optional returns the names of the optional columns that the table has, "" for those that it lacks, as the Box will use
-// them.
+// Optional returns the names of the columns as the Box will use them: those that the table lacks are "", and so is LastError, which
+// is the relay's.
 func (b *Box) Optional(ctx context.Context, tx Queryer) (Columns, error) {
 	s, err := b.learn(ctx, tx)
 	if err != nil {
 		return Columns{}, err
 	}
 	c := b.cfg.Columns
+	c.LastError = ""
 	if !s.key {
 		c.Key = ""
 	}
@@ -67,7 +68,7 @@ func (b *Box) learn(ctx context.Context, tx Queryer) (*shape, error) {
 }
 
 // shape returns what the table has, as far as it matters for what is wanted. Only the first call asks the server, and one that
-// needs a column that was not there: it may have been added since.
+// needs a column that was not there: it may have been added since. A new column for the trace alone is noticed at the next start.
 func (b *Box) shape(ctx context.Context, tx Execer, wants variant) (*shape, error) {
 	known := b.known.Load()
 	if known != nil && known.serves(wants) {

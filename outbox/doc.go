@@ -20,8 +20,8 @@
 // a transaction in the order of the calls. Nothing is sent by this package itself: Put is one INSERT.
 //
 // That holds only within a transaction. A pool such as *sql.DB in its place commits each statement by itself, so it is refused with
-// [ErrNoTx]. A *sql.Conn is taken: begin the transaction on it first. Nothing is promised either when the caller commits in spite
-// of an error from Put, or when the connection has turned its binlog off.
+// [ErrNoTx]. A *sql.Conn is taken: begin the transaction on it first. Nothing is promised when the caller commits in spite of an error
+// from Put. A connection that has turned its binlog off gives up order and speed: the relay finds its messages in the table only.
 //
 // # Ids
 //

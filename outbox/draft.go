@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 )
@@ -40,7 +39,7 @@ func (b *Box) draft(ctx context.Context, m *Message) (draft, error) {
 	if len(m.Headers) > 0 {
 		d.wants |= withHeaders
 	}
-	if b.cfg.TraceParent != nil && m.Headers[headerTraceParent] == "" {
+	if _, own := m.Headers[headerTraceParent]; b.cfg.TraceParent != nil && !own {
 		if trace := b.cfg.TraceParent(ctx); soundTraceParent(trace) {
 			d.trace = trace
 			d.wants |= withTrace
@@ -122,18 +121,27 @@ func (p problemList) Error() string {
 // Unwrap makes the parts known to errors.Is and errors.As.
 func (p problemList) Unwrap() []error { return p }
 
-// problems flattens errors into one list.
-func problems(errs ...error) error {
-	var list problemList
-	for _, err := range errs {
-		var many interface{ Unwrap() []error }
-		switch {
-		case err == nil:
-		case errors.As(err, &many):
-			list = append(list, many.Unwrap()...)
-		default:
-			list = append(list, err)
-		}
+// add appends a problem, if it is one; a list is taken apart.
+func (p *problemList) add(err error) {
+	if more, ok := err.(problemList); ok { //nolint:errorlint // only this package's own, unwrapped
+		*p = append(*p, more...)
+	} else if err != nil {
+		*p = append(*p, err)
 	}
-	return list
+}
+
+// problems makes one list of errors, nil when there is none.
+func problems(errs ...error) error {
+	var found problemList
+	for _, err := range errs {
+		found.add(err)
+	}
+	return found.orNil()
+}
+
+func (p problemList) orNil() error {
+	if len(p) == 0 {
+		return nil
+	}
+	return p
 }

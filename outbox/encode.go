@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"maps"
 	"slices"
 	"unicode/utf8"
 )
@@ -20,14 +19,15 @@ func headersJSON(headers map[string]string, traceParent string) string {
 	if traceParent != "" {
 		text = appendPair(text, headerTraceParent, traceParent)
 	}
-	if len(headers) == 1 { // nothing to sort
-		for name, value := range headers {
-			text = appendPair(text, name, value)
-		}
-	} else {
-		for _, name := range slices.Sorted(maps.Keys(headers)) {
-			text = appendPair(text, name, headers[name])
-		}
+	// Few headers are sorted on the stack.
+	var few [8]string
+	names := few[:0]
+	for name := range headers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		text = appendPair(text, name, headers[name])
 	}
 	return string(append(text, '}'))
 }

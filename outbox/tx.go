@@ -41,9 +41,9 @@ func Within(ctx context.Context, db Beginner, fn func(ctx context.Context, tx *s
 	return nil
 }
 
-// checkTx tells a pool from a transaction. What is neither known as the one nor as the other is the caller's own type, and
-// taken at his word.
-func (b *Box) checkTx(tx Execer) error {
+// CheckTx returns ErrNoTx for a pool of connections, unless Config.AllowPool is set, and for nil. What is neither known as a pool
+// nor as a transaction is the caller's own type, and taken at his word. Put and PutAll ask it first.
+func (b *Box) CheckTx(tx Execer) error {
 	switch tx := tx.(type) {
 	case *sql.Tx:
 		if tx != nil {
