@@ -1,0 +1,13 @@
+module example.com/outbox-relay/examples/sqlx
+
+go 1.26.8
+
+require (
+	example.com/outbox-relay v0.0.0
+	github.com/go-sql-driver/mysql v1.10.1
+	github.com/jmoiron/sqlx v1.4.0
+)
+
+require filippo.io/edwards25519 v1.2.0 // indirect
+
+replace example.com/outbox-relay => ../..
