@@ -23,6 +23,7 @@ func check(c *Config, d *decoder) {
 	k.router(&c.Router)
 	k.kafka(c)
 	k.redis(c)
+	k.acks(c)
 	k.rest(c)
 }
 

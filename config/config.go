@@ -24,6 +24,7 @@ type Config struct {
 	Retry      Retry      `yaml:"retry" doc:"What happens to a message that Kafka refuses. An unreachable Kafka spends no retries."`
 	Sweep      Sweep      `yaml:"sweep" doc:"The low-frequency scan for rows that the stream missed or that are due again."`
 	Leader     Leader     `yaml:"leader" doc:"How several relays agree on which of them serves a source."`
+	Acks       Acks       `yaml:"acks" doc:"Reports by which consumers tell that they have consumed messages; docs/ACKS.md tells how. Off by default."`
 	Archive    Archive    `yaml:"archive" doc:"Moving rows that are done with to a history table."`
 	Console    Console    `yaml:"console" doc:"The HTTP server for health, metrics and the API."`
 	Log        Log        `yaml:"log" doc:"Logging, to stderr."`

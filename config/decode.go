@@ -92,6 +92,8 @@ func (d *decoder) field(n *node, parent reflect.Value, f field, path string) {
 	into := parent.FieldByIndex(f.index)
 	switch {
 	case n.kind == null:
+	case f.typ == groupsType:
+		d.groups(n, into, path)
 	case f.typ.Kind() == reflect.Pointer:
 		d.optional(n, parent, f, path)
 	case f.typ.Kind() == reflect.Slice:

@@ -23,6 +23,7 @@ func Defaults() *Config {
 		},
 		Sweep:  Sweep{Interval: 30 * time.Second, Batch: 500, Grace: 5 * time.Second},
 		Leader: Leader{Lock: "mysql", Lease: 10 * time.Second},
+		Acks:   Acks{ConsumerGroup: "outbox-relay-{source}-acks", Table: "{table}_ack"},
 		Archive: Archive{
 			After: 168 * time.Hour, Statuses: []string{"consumed"}, Table: "{table}_history",
 			Batch: 500, Interval: 10 * time.Minute,

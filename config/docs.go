@@ -89,7 +89,7 @@ func writeRows(out *strings.Builder, values reflect.Value, prefix string) {
 func defaultCell(v reflect.Value) string {
 	var items []string
 	switch {
-	case v.Kind() == reflect.Pointer:
+	case v.Kind() == reflect.Pointer, v.Type() == groupsType:
 		return "none"
 	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {

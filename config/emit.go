@@ -19,7 +19,11 @@ var (
 // then refuses.
 func emit(out *strings.Builder, tree yaml.MapSlice, indent string) error {
 	for _, item := range tree {
-		fmt.Fprintf(out, "%s%v:", indent, item.Key)
+		key, err := scalarText(item.Key)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s%s:", indent, key)
 		if err := emitValue(out, item.Value, indent); err != nil {
 			return err
 		}
@@ -31,6 +35,10 @@ func emit(out *strings.Builder, tree yaml.MapSlice, indent string) error {
 func emitValue(out *strings.Builder, value any, indent string) error {
 	switch v := value.(type) {
 	case yaml.MapSlice:
+		if len(v) == 0 {
+			out.WriteString(" {}\n")
+			return nil
+		}
 		out.WriteString("\n")
 		return emit(out, v, indent+"  ")
 	case []any:

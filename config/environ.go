@@ -83,7 +83,7 @@ func newSetting(path []string, value *node, problems *problemList) setting {
 	switch {
 	case t != nil && t.Kind() == reflect.Slice:
 		bracket = "["
-	case t != nil && section(t) != nil:
+	case t != nil && (section(t) != nil || t == groupsType):
 		bracket = "{"
 	}
 	if bracket == "" || !strings.HasPrefix(value.text, bracket) {
@@ -108,6 +108,10 @@ func typeAt(path []string) reflect.Type {
 		}
 		if _, err := strconv.Atoi(step); err == nil && t.Kind() == reflect.Slice {
 			t = t.Elem()
+			continue
+		}
+		if t == groupsType {
+			t = reflect.TypeFor[[]string]()
 			continue
 		}
 		if t.Kind() == reflect.Slice || section(t) == nil {

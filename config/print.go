@@ -49,6 +49,8 @@ func valueTree(v reflect.Value) any {
 		return nil
 	case v.Kind() == reflect.Pointer:
 		return valueTree(v.Elem())
+	case v.Type() == groupsType:
+		return groupsTree(v)
 	case v.Kind() == reflect.Slice:
 		if v.Type().Elem() == secretURLType && v.Len() == 1 {
 			return valueTree(v.Index(0))
@@ -64,6 +66,16 @@ func valueTree(v reflect.Value) any {
 		return valueText(v)
 	}
 	return v.Interface()
+}
+
+// groupsTree writes the topics in a fixed order.
+func groupsTree(v reflect.Value) any {
+	groups, _ := reflect.TypeAssert[Groups](v)
+	tree := make(yaml.MapSlice, 0, len(groups))
+	for _, topic := range groupTopics(groups) {
+		tree = append(tree, yaml.MapItem{Key: topic, Value: valueTree(reflect.ValueOf(groups[topic]))})
+	}
+	return tree
 }
 
 // escaped writes ${ as $${, which is how Load reads it back.

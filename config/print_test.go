@@ -57,6 +57,7 @@ limits: {in_flight: 20000, in_flight_bytes: 64MiB, unmarked: 200000, mark_batch:
 retry: {backoff: [10s, 30s, 1m, 5m], jitter: 0.2, max_retries: 16}
 sweep: {interval: 30s, batch: 500, grace: 5s}
 leader: {lock: mysql, lease: 10s}
+acks: {enabled: false, topic: "", consumer_group: "outbox-relay-{source}-acks", groups: {}, table: "{table}_ack"}
 archive: {enabled: false, after: 168h, statuses: [consumed], table: "{table}_history", batch: 500, interval: 10m}
 console: {listen: "127.0.0.1:9180", token: "", prefix: ""}
 log: {level: info, format: auto}

@@ -41,6 +41,9 @@ func settingSchema(f field, value reflect.Value) *jsonschema.Schema {
 	switch {
 	case f.typ.Kind() == reflect.Pointer:
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "null"}, sectionSchema(reflect.Zero(f.typ.Elem()))}}
+	case f.typ == groupsType:
+		names := &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}}
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: names}
 	case f.typ.Kind() == reflect.Slice && section(f.typ) != nil:
 		item := reflect.Zero(f.typ.Elem())
 		if value.Len() > 0 {

@@ -35,7 +35,8 @@ var promised = map[string][]string{
 	"commit_to_ack_seconds": {"topic"}, "publish_seconds": {"topic"}, "in_flight_messages": nil,
 	"in_flight_bytes": nil, "unmarked_messages": nil, "backpressure_seconds_total": nil, "mark_seconds": nil,
 	"checkpoint_age_seconds": nil, "checkpoint_saves_total": {"result"}, "sweep_rows_total": {"result"},
-	"sweep_seconds": nil, "table_rows": {"status"}, "oldest_pending_seconds": nil,
+	"sweep_seconds": nil, "table_rows": {"status"}, "oldest_pending_seconds": nil, "acks_total": {"result", "via"},
+	"acks_behind_records": nil, "oldest_unreported_seconds": {"topic", "group"}, "group_read_past_oldest": {"topic", "group"},
 }
 
 // touch gives every series of a source a value.
@@ -61,6 +62,10 @@ func touch(m *metrics.Source) {
 	m.Sweep.Observe(.3)
 	m.SweepRows.WithLabelValues("sent").Inc()
 	m.TableRows.WithLabelValues("pending").Set(3)
+	m.Acks.Count(metrics.ViaKafka, metrics.AckConsumed, 3)
+	m.Acks.Behind.Set(0)
+	m.Acks.OldestUnreported.WithLabelValues(topic, "points").Set(60)
+	m.Acks.ReadPast.WithLabelValues(topic, "points").Set(1)
 }
 
 func families(t *testing.T, reg *metrics.Registry) map[string]*dto.MetricFamily {

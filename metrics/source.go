@@ -92,6 +92,8 @@ type Source struct {
 	OldestPending *Gauge                 // seconds
 
 	Archive Archive
+	// Acks is about consumers' reports.
+	Acks Acks
 
 	topics *topics
 }
@@ -108,6 +110,7 @@ func newSource(b *builder, version string) *Source {
 	s.windowMetrics(b)
 	s.sweepMetrics(b)
 	s.archiveMetrics(b)
+	s.Acks.metrics(b)
 	return s
 }
 
