@@ -15,7 +15,7 @@ func (i *inspection) archive(ctx context.Context, t *Table) error {
 		return nil
 	}
 	history := outbox.HistoryName(i.cfg.Archive.Table, t.Table)
-	err := i.probe(ctx, t, probe{"DELETE", "DELETE FROM " + t.from() + " WHERE 1=0", "rows are copied to no history, since they could not be removed"})
+	err := i.probe(ctx, t.Table, probe{"DELETE", "DELETE FROM " + t.from() + " WHERE 1=0", "rows are copied to no history, since they could not be removed"})
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (i *inspection) archive(ctx context.Context, t *Table) error {
 		{"SELECT", "SELECT " + identifier(archivedAt) + " FROM " + h.from() + " LIMIT 0", "archived messages are not found again"},
 		{"INSERT", "INSERT INTO " + h.from() + " (" + identifier(archivedAt) + ") SELECT NOW(6) FROM DUAL WHERE 1=0", "no row can be archived"},
 	} {
-		if err := i.probe(ctx, h, p); err != nil {
+		if err := i.probe(ctx, h.Table, p); err != nil {
 			return err
 		}
 	}

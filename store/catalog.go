@@ -87,6 +87,9 @@ func (t *Table) chooseIndexes(indexes []foundIndex) {
 		if !index.usable {
 			continue
 		}
+		if is(index.columns, "msg_id") && (t.byMsg == "" || index.unique && len(index.columns) == 1) {
+			t.byMsg = index.name
+		}
 		if is(index.columns, "id") && len(index.columns) == 1 && index.unique && (t.primary == "" || index.name == "PRIMARY") {
 			t.primary = index.name
 		}

@@ -19,6 +19,7 @@ func grants(srv server, cfg Config, tables []outbox.Table, me string, printOnly 
 	var statements []string
 	if printOnly || mark != me {
 		statements = append(statements, grantMarks(srv, cfg.Archive, mark, tables, printOnly)...)
+		statements = append(statements, cfg.grantAcks(mark, tables)...)
 	}
 	if printOnly || stream != me {
 		statements = append(statements, grantStream(srv, stream, stream != mark, tables, printOnly)...)

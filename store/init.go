@@ -80,6 +80,7 @@ func plan(ctx context.Context, conn *sql.Conn, cfg Config, printOnly bool) ([]st
 				return nil, err
 			}
 			statements, tables = append(statements, created...), append(tables, name)
+			statements = append(statements, cfg.addAckTable(name, 0)...)
 			continue
 		}
 		if err != nil {
@@ -90,7 +91,11 @@ func plan(ctx context.Context, conn *sql.Conn, cfg Config, printOnly bool) ([]st
 			if err != nil {
 				return nil, err
 			}
-			statements = append(statements, completed...)
+			missing, err := cfg.missingAckTable(ctx, conn, &found[i])
+			if err != nil {
+				return nil, err
+			}
+			statements = append(append(statements, completed...), missing...)
 			tables = append(tables, found[i].Table)
 		}
 	}
@@ -110,6 +115,7 @@ func planBlind(cfg Config) ([]string, error) {
 			continue // a pattern names no table to make
 		}
 		statements, tables = append(statements, created...), append(tables, name)
+		statements = append(statements, cfg.addAckTable(name, 0)...)
 	}
 	return append(statements, grants(server{}, cfg, tables, "", true)...), nil
 }

@@ -7,18 +7,22 @@ import (
 	"strings"
 
 	"example.com/outbox-relay/diagnose"
+	"example.com/outbox-relay/outbox"
 )
 
 // table checks the shape of one table and each privilege on it.
 func (i *inspection) table(ctx context.Context, t *Table) error {
 	i.shape(t)
 	for _, p := range t.probes() {
-		err := i.probe(ctx, t, p)
+		err := i.probe(ctx, t.Table, p)
 		if err != nil {
 			return err
 		}
 	}
-	return i.archive(ctx, t)
+	if err := i.archive(ctx, t); err != nil {
+		return err
+	}
+	return i.ackTable(ctx, t)
 }
 
 func (i *inspection) shape(t *Table) {
@@ -78,7 +82,7 @@ func (t *Table) probes() []probe {
 	}
 }
 
-func (i *inspection) probe(ctx context.Context, t *Table, p probe) error {
+func (i *inspection) probe(ctx context.Context, t outbox.Table, p probe) error {
 	check := strings.ToLower(p.privilege) + " privilege on " + t.String()
 	_, err := i.conn.ExecContext(ctx, p.statement)
 	described := describe("probe", err)
@@ -86,7 +90,7 @@ func (i *inspection) probe(ctx context.Context, t *Table, p probe) error {
 	case err == nil:
 		i.report.OK(check, "granted")
 	case errors.Is(described, ErrPrivilege):
-		i.report.Fail(check, "missing: "+p.without, "GRANT "+p.privilege+" ON "+t.from()+" TO "+i.account+";")
+		i.report.Fail(check, "missing: "+p.without, "GRANT "+p.privilege+" ON "+outbox.QuoteTable(t)+" TO "+i.account+";")
 	case refusedFormat(described):
 		i.report.Fail("marks on "+t.String(), "binlog_format is STATEMENT, with which the server refuses the relay's updates (READ COMMITTED): no row can be marked",
 			"SET GLOBAL binlog_format='ROW'; and in the server's configuration, then reconnect")

@@ -42,6 +42,10 @@ type Config struct {
 	// LockLease is after how long the leader's lock is free once its holder can't be heard; zero means 10 s.
 	LockLease time.Duration
 	Archive   Archive
+	// AckTable names the table that keeps which groups have reported a message; {table} stands for the message table's name.
+	// "" means {table}_ack. NeedAcks tells that some message has to be reported by several groups, so that it must exist.
+	AckTable string
+	NeedAcks bool
 
 	foundRows bool // the driver's clientFoundRows: tests show that nothing depends on it
 }
@@ -57,6 +61,9 @@ func (c Config) withDefaults() Config {
 		c.Statuses = outbox.DefaultStatuses()
 	}
 	c.Archive = c.Archive.withDefaults()
+	if c.AckTable == "" {
+		c.AckTable = defaultAckTable
+	}
 	if c.LockLease <= 0 {
 		c.LockLease = defaultLockLease
 	}
@@ -92,10 +99,11 @@ type Store struct {
 	cfg    Config
 	log    zerolog.Logger
 	server server
-	// marks is the one session that marks; work runs the short statements; scan runs those that may read much.
-	marks, work, scan *pool
-	archive           *pool         // moves rows to the history, one session
-	turn              atomic.Uint32 // which table's candidates are asked for first
+	// marks is the one session that marks; work runs the short statements; scan runs those that may read much; acks is the one
+	// session that takes reports, with small row images as marks has.
+	marks, work, scan, acks *pool
+	archive                 *pool         // moves rows to the history, one session
+	turn                    atomic.Uint32 // which table's candidates are asked for first
 
 	mu     sync.RWMutex
 	tables []Table
@@ -126,6 +134,7 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger) (*Store, error) {
 		return nil, err
 	}
 	s.work, s.marks, s.scan, s.archive = newPool(quick, 4), newPool(marking, 1), newPool(slow, 2), newPool(archiving, 1)
+	s.acks = newPool(marking, 1)
 	if err := s.Refresh(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -134,7 +143,7 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger) (*Store, error) {
 
 // Close gives the connections back. No other method may be called afterwards.
 func (s *Store) Close() error {
-	return errors.Join(s.marks.close(), s.work.close(), s.scan.close(), s.archive.close())
+	return errors.Join(s.marks.close(), s.work.close(), s.scan.close(), s.archive.close(), s.acks.close())
 }
 
 // Tables returns the tables as they were found last.

@@ -23,6 +23,7 @@ type Table struct {
 	// primary is the name of the unique index on the id alone, due of the one on (status, next_retry_time); "" when
 	// there is none.
 	primary, due string
+	byMsg        string // an index that begins with msg_id, the unique one if there is one
 	engine       string
 	msgIDUnique  bool
 }
@@ -93,6 +94,8 @@ func (t *Table) from() string { return identifier(t.Database) + "." + identifier
 func (t *Table) byID() string { return hint(t.primary) }
 
 func (t *Table) byDue() string { return hint(t.due) }
+
+func (t *Table) byMsgID() string { return hint(t.byMsg) }
 
 func hint(index string) string {
 	if index == "" {

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/outbox-relay/inbox/report"
+	"example.com/outbox-relay/outbox"
+)
+
+// ackSet says by msg_id which groups have reported.
+type ackSet map[string][]string
+
+// consumeShared takes a group's report of messages that several groups have to report. A message becomes consumed with the
+// last of the reports; who has reported is forgotten then, so that the table holds only what is still waited for.
+func (s *Store) consumeShared(ctx context.Context, refs []outbox.Ref, group string, required []string) (counts report.Counts, err error) {
+	for _, g := range byTable(byID(refs)) {
+		var taken report.Counts
+		err := s.onTable(ctx, s.acks, "take reports of rows of", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+			return transact(ctx, conn, func(tx *sql.Tx) (err error) {
+				taken, err = s.consumeSharedIn(ctx, tx, t, g.refs, group, required)
+				return err
+			})
+		})
+		if err != nil {
+			return counts, s.aboutAcks(g.table, err)
+		}
+		counts.Add(taken)
+	}
+	return counts, nil
+}
+
+// aboutAcks adds what to do when the ack table is missing.
+func (s *Store) aboutAcks(messages outbox.Table, err error) error {
+	if errors.Is(err, ErrGone) || errors.Is(err, ErrPrivilege) {
+		return fmt.Errorf("%w; acks.groups needs the table %s and SELECT, INSERT, DELETE on it: outbox-relay init --print-sql", err, s.cfg.ackTable(messages))
+	}
+	return err
+}
+
+func (s *Store) consumeSharedIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox.Ref, group string, required []string) (counts report.Counts, err error) {
+	// Two groups that report at the same time do not see each other's report. Whoever locks the message second waits, and
+	// sees the first one's then.
+	open, err := readRefs(ctx, tx, t, "SELECT "+t.col("id")+","+t.col("msg_id")+" FROM "+t.from()+t.byID()+" WHERE "+t.these(refs)+
+		" AND "+t.col("status")+" IN ("+s.reportable()+") FOR UPDATE")
+	counts.Already += len(refs) - len(open)
+	if err != nil || len(open) == 0 {
+		return counts, err
+	}
+	acks := s.cfg.ackTable(t.Table)
+	before, err := readAcks(ctx, tx, acks, " WHERE msg_id IN ("+msgIDList(open)+")")
+	if err != nil {
+		return counts, err
+	}
+	var complete, fresh []outbox.Ref
+	for _, ref := range open {
+		reported := before[ref.MsgID]
+		isNew := !slices.Contains(reported, group)
+		if isNew {
+			reported = append(reported, group)
+		}
+		switch {
+		case hasAll(reported, required):
+			complete = append(complete, ref)
+			counts.Consumed++
+		case isNew:
+			fresh = append(fresh, ref)
+			counts.Waiting++
+		default:
+			counts.Already++
+		}
+	}
+	if err := insertAcks(ctx, tx, acks, fresh, group); err != nil {
+		return counts, err
+	}
+	return counts, s.complete(ctx, tx, t, complete)
+}
+
+// complete moves messages that all groups have reported to consumed. Their rows are locked.
+func (s *Store) complete(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox.Ref) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "UPDATE "+t.from()+t.byID()+" SET "+s.consumes(t)+" WHERE "+t.these(refs)+
+		" AND "+t.col("status")+" IN ("+s.reportable()+")")
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "DELETE FROM "+outbox.QuoteTable(s.cfg.ackTable(t.Table))+" WHERE msg_id IN ("+msgIDList(refs)+")")
+	return err
+}
+
+func hasAll(reported, required []string) bool {
+	return !slices.ContainsFunc(required, func(group string) bool { return !slices.Contains(reported, group) })
+}
+
+func insertAcks(ctx context.Context, tx *sql.Tx, acks outbox.Table, refs []outbox.Ref, group string) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	values := make([]string, len(refs))
+	for i, ref := range refs {
+		values[i] = "(" + literal(ref.MsgID) + "," + literal(group) + ",NOW())"
+	}
+	_, err := tx.ExecContext(ctx, "INSERT IGNORE INTO "+outbox.QuoteTable(acks)+" (msg_id,consumer_group,reported_at) VALUES "+
+		strings.Join(values, ","))
+	return err
+}
+
+func msgIDList(refs []outbox.Ref) string {
+	ids := make([]string, len(refs))
+	for i, ref := range refs {
+		ids[i] = ref.MsgID
+	}
+	return literals(ids)
+}
+
+func readAcks(ctx context.Context, q querier, acks outbox.Table, where string) (ackSet, error) {
+	rows, err := q.QueryContext(ctx, "SELECT msg_id,consumer_group FROM "+outbox.QuoteTable(acks)+where)
+	if err != nil {
+		return nil, err
+	}
+	defer closeRows(rows)
+	found := ackSet{}
+	for rows.Next() {
+		var msgID, group string
+		if err := rows.Scan(&msgID, &group); err != nil {
+			return nil, err
+		}
+		found[msgID] = append(found[msgID], group)
+	}
+	return found, rows.Err()
+}
