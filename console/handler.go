@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"example.com/outbox-relay/inbox/report"
 )
 
 // Handler answers all of the console's pages, under the configured prefix.
@@ -16,6 +18,7 @@ func (c *Console) Handler() http.Handler {
 	mux.HandleFunc("GET "+c.cfg.Prefix+"/readyz", c.readyz)
 	mux.Handle("GET "+c.cfg.Prefix+"/metrics", c.protected(c.metrics))
 	mux.Handle("GET "+c.cfg.Prefix+"/api/v1/status", c.protected(http.HandlerFunc(c.status)))
+	mux.Handle("POST "+c.cfg.Prefix+report.Path, c.protected(http.HandlerFunc(c.acks)))
 	return withHeaders(mux)
 }
 

@@ -152,6 +152,9 @@ func inspectKafka(ctx context.Context, c *config.Config, s config.Source, log ze
 	case len(topics) > mostTopics:
 		report.OK("topics in the table", fmt.Sprintf("%d of %d were looked at", mostTopics, len(topics)))
 	}
+	if c.Acks.Enabled && c.Acks.Topic != "" && err == nil {
+		report.Merge(client.InspectReports(ctx, c.Acks.Topic, wire.AckGroup(c, s.Name)))
+	}
 	return report, errors.Join(err, client.Close())
 }
 

@@ -24,7 +24,10 @@ var update = flag.Bool("update", false, "rewrite the files under testdata and do
 
 func TestMain(m *testing.M) {
 	checkpoint.RouteLibraryLog(zerolog.Nop())
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m,
+		// A fetch request of sarama's registers a meter in go-metrics' global registry, which starts one goroutine for the
+		// whole process.
+		goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
 
 // outcome is how a command ended.

@@ -14,6 +14,7 @@ import (
 
 func (a *app) listCommand() *cobra.Command {
 	var f filterFlags
+	var unconsumed time.Duration
 	cmd := &cobra.Command{
 		Use:   "list [ID|MSG_ID...]",
 		Short: "List messages, the newest first",
@@ -22,7 +23,8 @@ there are more than --limit, the last line tells the --cursor to go on with.`,
 		Example: `  outbox-relay messages list
   outbox-relay messages list --status pending --older-than 5m
   outbox-relay messages list --status failed,dead --topic orders --error "too large" -o json
-  outbox-relay messages list 4711 4712 order-8f14`,
+  outbox-relay messages list 4711 4712 order-8f14
+  outbox-relay messages list --unconsumed-for 1h --topic orders`,
 		Args: cobra.ArbitraryArgs, ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filters, err := f.filters(cmd, args)
@@ -31,6 +33,9 @@ there are more than --limit, the last line tells the --cursor to go on with.`,
 			}
 			if f.limit == 0 {
 				return misused(cmd, errors.New("--limit must be 1 or more"))
+			}
+			if unconsumed != 0 {
+				return a.unconsumed(cmd, &f, unconsumed, args)
 			}
 			return a.withRows(cmd.Context(), func(_ *scope, rows *store.Store) error {
 				view, err := listMessages(cmd.Context(), rows, filters, f.limit)
@@ -43,6 +48,8 @@ there are more than --limit, the last line tells the --cursor to go on with.`,
 	}
 	f.register(cmd)
 	cmd.Flags().IntVar(&f.limit, "limit", 50, "list at most `N` messages")
+	cmd.Flags().DurationVar(&unconsumed, "unconsumed-for", 0, "only those sent longer ago than this `AGE` that no consumer, or not every group of acks.groups, has reported; the oldest first")
+	suggest(cmd, "unconsumed-for", func() []string { return nil })
 	cmd.Flags().StringVar(&f.cursor, "cursor", "", "go on behind the `CURSOR` that a list has shown")
 	return cmd
 }

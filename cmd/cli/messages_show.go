@@ -150,6 +150,11 @@ func (a *app) show(ctx context.Context, s *scope, rows *store.Store, name string
 		if story.Stands, err = stands(ctx, rows, m, route, led, story.Refusal); err != nil {
 			return err
 		}
+		reports, err := reportedBy(ctx, s.config, rows, m)
+		if err != nil {
+			return err
+		}
+		story.Stands = append(story.Stands, reports...)
 		view.Messages = append(view.Messages, story)
 	}
 	view.Messages = append(view.Messages, archived...)

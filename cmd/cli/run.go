@@ -16,6 +16,7 @@ import (
 	"example.com/outbox-relay/cmd/wire"
 	"example.com/outbox-relay/config"
 	"example.com/outbox-relay/console"
+	"example.com/outbox-relay/inbox/report"
 	"example.com/outbox-relay/metrics"
 )
 
@@ -113,6 +114,11 @@ func (h health) Ready() []console.Check {
 		checks = append(checks, console.Check(c))
 	}
 	return checks
+}
+
+// Report takes a consumer's report.
+func (h health) Report(ctx context.Context, r report.Report) (report.Counts, error) {
+	return h.Starting.Report(ctx, r)
 }
 
 // Status returns the relay's state.

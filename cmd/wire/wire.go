@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/acks"
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
@@ -56,6 +57,7 @@ func Primary(c *config.Config, s config.Source) (store.Config, error) {
 		Addr: s.Primary.Address, User: s.Primary.User, Password: s.Primary.Password.Reveal(), TLS: tls,
 		TLSOptional: s.Primary.TLSOptional(), Tables: s.Tables, Columns: s.Columns.Outbox(), Statuses: s.Statuses.Outbox(),
 		StreamUser: s.Reader().User, LockLease: c.Leader.Lease, Archive: archiving(c),
+		AckTable: c.Acks.Table, NeedAcks: c.Acks.Enabled && AckRules(c, nil).NeedTable(),
 	}, nil
 }
 
@@ -122,6 +124,7 @@ func drainTimeout(whole time.Duration) time.Duration { return whole - whole/10 }
 // Source is one source's relay with the connections that it was built from.
 type Source struct {
 	*relay.Relay
+	acks  *acks.Service // nil where no reports are taken
 	close []func() error
 }
 
@@ -147,34 +150,37 @@ func Open(ctx context.Context, c *config.Config, s config.Source, m *metrics.Reg
 	if deps.Router, err = router.New(Router(c, s)); err != nil {
 		return nil, err
 	}
-	if err := built.kafka(ctx, c, s, &deps, log); err != nil {
+	client, err := built.kafka(ctx, c, s, &deps, log)
+	if err != nil {
 		return nil, err
 	}
 	if err := built.redis(c, s, &deps, log); err != nil {
 		return nil, err
 	}
-	if err := built.primary(ctx, c, s, &deps, log); err != nil {
+	rows, err := built.primary(ctx, c, s, &deps, log)
+	if err != nil {
 		return nil, err
 	}
 	if err := built.stream(c, s, &deps, log); err != nil {
 		return nil, err
 	}
+	built.takeReports(c, s, client, rows, &deps, log)
 	built.Relay = relay.New(Relay(c, s), deps, log)
 	return built, nil
 }
 
-func (b *Source) kafka(ctx context.Context, c *config.Config, s config.Source, deps *relay.Deps, log zerolog.Logger) error {
+func (b *Source) kafka(ctx context.Context, c *config.Config, s config.Source, deps *relay.Deps, log zerolog.Logger) (*kafka.Client, error) {
 	cfg, err := Kafka(c, s.Name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	client, err := kafka.Open(ctx, cfg, log)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b.close = append(b.close, client.Close)
 	deps.Broker = broker{client}
-	return nil
+	return client, nil
 }
 
 func (b *Source) redis(c *config.Config, s config.Source, deps *relay.Deps, log zerolog.Logger) error {
@@ -194,14 +200,14 @@ func (b *Source) redis(c *config.Config, s config.Source, deps *relay.Deps, log 
 	return nil
 }
 
-func (b *Source) primary(ctx context.Context, c *config.Config, s config.Source, deps *relay.Deps, log zerolog.Logger) error {
+func (b *Source) primary(ctx context.Context, c *config.Config, s config.Source, deps *relay.Deps, log zerolog.Logger) (*store.Store, error) {
 	cfg, err := Primary(c, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rows, err := openPrimary(ctx, cfg, log)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b.close = append(b.close, rows.Close)
 	deps.Rows, deps.Sweep = rows, rows
@@ -209,7 +215,7 @@ func (b *Source) primary(ctx context.Context, c *config.Config, s config.Source,
 		return err
 	}
 	if err := b.archive(c, s, rows, deps, log); err != nil {
-		return err
+		return nil, err
 	}
 	switch c.Leader.Lock {
 	case "mysql":
@@ -217,7 +223,7 @@ func (b *Source) primary(ctx context.Context, c *config.Config, s config.Source,
 	case "none":
 		deps.Lock = noLock{}
 	}
-	return nil
+	return rows, nil
 }
 
 // openPrimary waits for a server that can't be reached; what is wrong otherwise is for a person.
