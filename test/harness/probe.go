@@ -26,6 +26,9 @@ func (r *Relay) Fetch(path string) (code int, body string) {
 	if err != nil {
 		return 0, err.Error()
 	}
+	if r.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.token)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, err.Error()
@@ -124,6 +127,16 @@ func (m Metrics) Sum(name string, labels ...string) float64 {
 			float64(series.GetHistogram().GetSampleCount())
 	}
 	return total
+}
+
+// Has tells whether there is a series of a metric with the labels.
+func (m Metrics) Has(name string, labels ...string) bool {
+	for _, series := range m["outbox_relay_"+name].GetMetric() {
+		if has(series, labels) {
+			return true
+		}
+	}
+	return false
 }
 
 func has(series *dto.Metric, labels []string) bool {

@@ -19,6 +19,7 @@ type Relay struct {
 	// Config is the path of its configuration, for other commands.
 	Config string
 
+	token   string // console.token
 	t       testing.TB
 	cmd     *exec.Cmd
 	logPath string
@@ -36,6 +37,7 @@ func startWith(t testing.TB, s Settings, binary string) *Relay {
 	t.Helper()
 	r := &Relay{t: t, Config: s.Write(t), exited: make(chan struct{})}
 	r.Console, _ = s["console.listen"].(string)
+	r.token, _ = s["console.token"].(string)
 	r.logPath = filepath.Join(filepath.Dir(r.Config), "relay.log")
 	logFile, err := os.Create(r.logPath)
 	if err != nil {
