@@ -73,8 +73,8 @@ func (k checker) acks(c *Config) {
 		k.add("acks.consumer_group", "%swould be shared by several sources, and each report reach one of them only; put {source} into it", k.show("acks.consumer_group", a.ConsumerGroup))
 	}
 	k.template(a.Table, "table", "acks.table")
-	if a.Table == "{table}" {
-		k.add("acks.table", "%smust be another table than the messages'; write {table}_ack", k.show("acks.table", a.Table))
+	if a.Table == "{table}" || !strings.Contains(a.Table, "{table}") {
+		k.add("acks.table", "%smust hold {table} and be another table than the messages'; write {table}_ack", k.show("acks.table", a.Table))
 	}
 	if len(a.Groups) > maxGroupTopics {
 		k.add("acks.groups", "names %d topics; at most %d are watched", len(a.Groups), maxGroupTopics)

@@ -78,7 +78,7 @@ func TestProblems(t *testing.T) {
 		{"ArchiveIntoItself", "archive: {table: '{table}'}\n", `1:18: archive.table: "{table}" must be another table`},
 		{"AckTopic", "acks: {topic: 'a b'}\n", `1:15: acks.topic: "a b" is no topic's name`},
 		{"AckGroupPlaceholder", "acks: {consumer_group: 'x-{sorce}'}\n", `1:24: acks.consumer_group: "x-{sorce}" holds a placeholder other than {source}`},
-		{"AckTableItself", "acks: {table: '{table}'}\n", `1:15: acks.table: "{table}" must be another table`},
+		{"AckTableItself", "acks: {table: '{table}'}\n", `1:15: acks.table: "{table}" must hold {table} and be another table`},
 		{"AckGroupsNoMapping", "acks: {groups: [a]}\n", `1:16: acks.groups: must be a mapping such as {order-events: [points, logistics]}, not a list`},
 		{"AckGroupsNoList", "acks: {groups: {orders: points}}\n", `1:25: acks.groups.orders: must be a list; write [points]`},
 		{"AckGroupsEmpty", "acks: {groups: {orders: []}}\n", `1:17: acks.groups.orders: names no group`},
