@@ -212,7 +212,7 @@ func (b *Source) primary(ctx context.Context, c *config.Config, s config.Source,
 	b.close = append(b.close, rows.Close)
 	deps.Rows, deps.Sweep = rows, rows
 	if err := holdable(c, deps.Router, rows.Tables()); err != nil {
-		return err
+		return nil, err
 	}
 	if err := b.archive(c, s, rows, deps, log); err != nil {
 		return nil, err
