@@ -92,6 +92,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		case errors.Is(err, canal.ErrCannotStream), errors.Is(err, checkpoint.ErrNewer):
 			return err
 		}
+		r.setRole(RoleStandby) // now, not after the pause: metrics would show two leaders
 		r.log.Warn().Err(err).Msg("leadership ends, standing by")
 		if time.Since(began) > time.Minute {
 			backoff.Reset()
