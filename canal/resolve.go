@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
+
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/retry"
 )
@@ -250,6 +252,9 @@ func (f *facts) checkNext(saved position.Position, info string) (string, error) 
 }
 
 func (f *facts) checkMariaDB(ctx context.Context, q querier, saved position.Position) (string, error) {
+	if set, err := parseGTIDs(position.MariaDB, saved.GTID); err == nil && f.follows(ctx, q, saved, set) {
+		return "", nil
+	}
 	gtid, ok, err := f.server.gtidAt(ctx, q, saved.File, saved.Pos)
 	if err != nil {
 		if serverCode(err) != 0 {
@@ -272,6 +277,25 @@ func (f *facts) checkMariaDB(ctx context.Context, q querier, saved position.Posi
 		return fmt.Sprintf("the binlog is at %s at the saved place %s, not at the saved %s: the binlog was reset", gtid, saved, saved.GTID), nil
 	}
 	return "", nil
+}
+
+// follows reports whether what a MariaDB has at the place is just what follows the saved set: the end of the binlog, or the next
+// transaction of a domain. That is seen at once, and is so at nearly every start; otherwise the file has to be read.
+func (f *facts) follows(ctx context.Context, q querier, saved position.Position, set gtidSet) bool {
+	if saved.File == f.end.File && saved.Pos == f.end.Pos {
+		end, err := parseGTIDs(position.MariaDB, f.end.GTID)
+		return err == nil && end.Contains(set) && set.Contains(end)
+	}
+	result, err := q.query(ctx, fmt.Sprintf("SHOW BINLOG EVENTS IN %s FROM %d LIMIT 1", quote(saved.File), saved.Pos))
+	if err != nil || result.RowNumber() == 0 || text(result, 0, 2) != "Gtid" {
+		return false
+	}
+	// BEGIN GTID 0-1-42, or GTID 0-1-42 of a statement that is no transaction.
+	_, next, _ := strings.Cut(text(result, 0, 5), "GTID ")
+	next, _, _ = strings.Cut(next, " ")
+	one, err := mysql.ParseMariadbGTID(next)
+	before, ok := set.(mariadbSet)
+	return err == nil && ok && before[one.DomainID].SequenceNumber+1 == one.SequenceNumber
 }
 
 // boundaryEvent reports whether an event, by its name in SHOW BINLOG EVENTS, may follow the end of a transaction.
