@@ -3,16 +3,12 @@
 package cli_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/test/consume"
 	"example.com/outbox-relay/test/harness"
-	"example.com/outbox-relay/test/oracle"
 	"example.com/outbox-relay/test/rig"
 )
 
@@ -26,17 +22,8 @@ type swept struct {
 // received consumes a topic until so many records have come.
 func received(t *testing.T, kafka *rig.KafkaServer, topic string, n int) []string {
 	t.Helper()
-	log := oracle.NewLog()
-	consumer, err := consume.Open(consume.Config{Brokers: kafka.Brokers, Topics: []string{topic}}, log)
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1) // size 1: the consumer must be able to leave
-	go func() { ended <- consumer.Run(ctx) }()
-	harness.Eventually(t, 30*time.Second, "records consumed", func() (bool, string) { return log.Distinct() >= n, "" })
-	cancel()
-	require.NoError(t, <-ended)
 	var ids []string
-	for _, r := range log.Records() {
+	for _, r := range consumed(t, kafka, topic, n) {
 		ids = append(ids, r.MsgID)
 	}
 	return ids

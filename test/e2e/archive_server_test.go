@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +20,9 @@ import (
 	"example.com/outbox-relay/test/rig"
 	"example.com/outbox-relay/test/workload"
 )
+
+// meetings is how many kills must meet an archive that has moved rows and has more to move.
+const meetings = 6
 
 // TestArchiveKilled: services write, a relay sends, rows are reported consumed and archived, and the archive command is killed by SIGKILL at
 // random moments, over and over. Each committed row is in exactly one of the two tables in the end, as it was written, and
@@ -32,7 +36,7 @@ func TestArchiveKilled(t *testing.T) {
 			s := newScene(t, cast{sql: server.start(t)})
 			database, _, _ := strings.Cut(s.tables[0], ".")
 			// The pattern matches the histories too.
-			s.settings = s.settings.With("archive.enabled", true, "archive.after", "1m", "archive.interval", "24h", "archive.batch", 50,
+			s.settings = s.settings.With("archive.enabled", true, "archive.after", "1m", "archive.interval", "24h", "archive.batch", 20,
 				"source.tables", []string{database + `./local_message_\w+/`})
 			s.start()
 			_, err := s.db.ExecContext(t.Context(), "CREATE TABLE "+database+".copy LIKE "+s.tables[0])
@@ -40,20 +44,24 @@ func TestArchiveKilled(t *testing.T) {
 			history := s.tables[0] + "_history"
 			s.makeHistory(history)
 			finish := s.writing(func(cfg *workload.Config) { cfg.Rate, cfg.MaxBytes = 800, 600 })
-			deadline, kills := time.Now().Add(8*time.Second), 0
-			for ; time.Now().Before(deadline); kills++ {
+			kills, met := 0, 0
+			for deadline := time.Now().Add(40 * time.Second); met < meetings && time.Now().Before(deadline); kills++ {
+				s.sent(400)
 				s.report(database)
-				s.killArchive(history, time.Duration(rand.IntN(150))*time.Millisecond)
+				if s.killArchive(history, time.Duration(rand.IntN(150))*time.Millisecond) {
+					met++
+				}
 			}
-			finish()
+			assert.Zero(t, finish().Errors, "writers that the archive was in the way of")
+			assert.Equal(t, meetings, met, "of %d kills met an archive that had moved rows and had more to move", kills)
 			s.until(20*time.Second, func() bool {
 				open, err := workload.Open(t.Context(), s.db, s.tables...)
 				return err == nil && open == 0
 			})
 			s.report(database)
-			outcome := harness.Command(t, s.settings.With("console.listen", harness.FreeAddr(t)), "archive")
+			outcome := harness.Command(t, s.settings.With("console.listen", harness.FreeAddr(t), "archive.batch", 500), "archive")
 			require.Zero(t, outcome.Code, outcome.Stderr)
-			t.Logf("%d kills; the last pass: %s", kills, outcome.Stdout)
+			t.Logf("%d kills, %d of them amid the work; the last pass: %s", kills, met, outcome.Stdout)
 			assert.Zero(t, s.number("SELECT COUNT(*) FROM "+s.tables[0]))
 			assert.Zero(t, s.number("SELECT COUNT(*)-COUNT(DISTINCT msg_id) FROM "+history), "a row that is there twice")
 			const same = "a.msg_id=b.msg_id AND a.topic=b.topic AND a.msg_content=b.msg_content AND a.create_time=b.create_time AND a.msg_key<=>b.msg_key AND a.headers<=>b.headers"
@@ -82,17 +90,31 @@ func (s *scene) report(database string) {
 	s.t.Helper()
 	var last sql.NullInt64
 	require.NoError(s.t, s.db.QueryRowContext(s.t.Context(), "SELECT MAX(id) FROM "+s.tables[0]+" WHERE status=1").Scan(&last))
+	// So that it locks no gap: a writer that is refused was in the archive's way.
+	tx, err := s.db.BeginTx(s.t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	require.NoError(s.t, err)
 	for _, statement := range []string{
 		"UPDATE " + s.tables[0] + " SET status=3, create_time=NOW()-INTERVAL 3 HOUR, update_time=NOW()-INTERVAL 2 HOUR WHERE status=1 AND id<=?",
 		"INSERT IGNORE INTO " + database + ".copy SELECT * FROM " + s.tables[0] + " WHERE status=3 AND id<=?",
 	} {
-		_, err := s.db.ExecContext(s.t.Context(), statement, last.Int64)
+		_, err := tx.ExecContext(s.t.Context(), statement, last.Int64)
 		require.NoError(s.t, err)
 	}
+	require.NoError(s.t, tx.Commit())
 }
 
-// killArchive runs the archive command and kills it a while after it has moved its first rows.
-func (s *scene) killArchive(history string, after time.Duration) {
+// sent waits until so many rows are sent and not reported.
+func (s *scene) sent(n int) {
+	s.t.Helper()
+	harness.Eventually(s.t, 30*time.Second, "rows sent", func() (bool, string) {
+		now := s.number("SELECT COUNT(*) FROM " + s.tables[0] + " WHERE status=1")
+		return now >= n, fmt.Sprint(now)
+	})
+}
+
+// killArchive runs the archive command and kills it a while after it has moved its first rows. It tells whether the kill
+// met it amid its work: it had moved rows, and left some.
+func (s *scene) killArchive(history string, after time.Duration) bool {
 	s.t.Helper()
 	before := s.number("SELECT COUNT(*) FROM " + history)
 	cmd := exec.CommandContext(s.t.Context(), harness.Binary(s.t), "archive", "--config", s.settings.Write(s.t))
@@ -113,6 +135,9 @@ func (s *scene) killArchive(history string, after time.Duration) {
 	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	<-exited
+	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && s.number("SELECT COUNT(*) FROM "+history) > before &&
+		s.number("SELECT COUNT(*) FROM "+s.tables[0]+" WHERE status=3") > 0
 }
 
 func (s *scene) number(query string) int {
