@@ -161,7 +161,7 @@ func TestHeldKeySurvivesAKill(t *testing.T) {
 				p, letter, behind := behindADeadLetter(t, w)
 				generation := w.crash()
 				p.cancel()
-				_ = <-p.done // a killed process may say anything
+				<-p.done //nolint:errcheck // a killed process may say anything
 				if !keep {
 					w.loseCheckpoint()
 				}
@@ -245,7 +245,7 @@ func TestKilledBetweenParkingAndTheDeath(t *testing.T) {
 		w.parkNow("t", "k", follower)
 		generation := w.crash()
 		p.cancel()
-		_ = <-p.done // a killed process may say anything
+		<-p.done //nolint:errcheck // a killed process may say anything
 		w.trouble.do(func(trouble *trouble) {
 			trouble.takes = map[operation]time.Duration{opDead: 3 * time.Second}
 			trouble.fail = nil
