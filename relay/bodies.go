@@ -83,17 +83,42 @@ func (p *pump) fillGroup(ctx context.Context, group []*candidate) error {
 	}
 }
 
-// staged returns the rows, from the first on, whose bodies are read together.
+// staged returns the rows, from the first on, whose bodies are read together. Those of topics that defer everything are not
+// read: a staging partition that does not answer takes seconds each time, in which nothing flows.
 func (p *pump) staged(candidates []candidate, verdicts []replayVerdict) (group []*candidate, until int) {
 	for i := range candidates {
 		if len(group) == p.bodies.next() {
 			return group, i
 		}
-		if verdicts[i] == replayUnknown && candidates[i].row.BodyRef != "" {
-			group = append(group, &candidates[i])
+		c := &candidates[i]
+		if verdicts[i] != replayUnknown || c.row.BodyRef == "" {
+			continue
+		}
+		if c.unread = p.gate.defers(c.row.Topic); !c.unread {
+			group = append(group, c)
 		}
 	}
 	return group, len(candidates)
+}
+
+// unread brings a row on its way whose body was not read: to the table, or where all go if its topic does not defer any more.
+func (p *pump) unread(ctx context.Context, c *candidate, origin string) error {
+	it := p.item(c, origin)
+	it.slot = p.flow.keys.slotOf(&c.row, p.router.Key(&c.row))
+	if err := p.flow.reserve(ctx, it); err != nil {
+		return err
+	}
+	it.topic = p.gate.lookup(c.row.Topic)
+	if p.gate.deferClosed(it.topic, it) {
+		return nil
+	}
+	p.flow.leave(it)
+	p.flow.unmarked.release(1, 0)
+	if err := p.fillGroup(ctx, []*candidate{c}); err != nil {
+		return err
+	}
+	c.unread = false
+	return p.row(ctx, c, origin)
 }
 
 // bodyless takes a row whose staged body can't be had. One that is gone is dead; otherwise its topic waits for it.
@@ -107,28 +132,6 @@ func (f *flow) bodyless(ctx context.Context, it *item, topic string, err error) 
 	it.topic = f.gate.lookup(topic)
 	f.gate.closeBehind(it.topic, it, err.Error(), time.Now().Add(f.pause))
 	return nil
-}
-
-// closeBehind closes the topic because of the stream's next message, which has nothing that could be sent, and defers that
-// behind what is held. A probe that is still out does not open the topic then, but has it drained.
-func (g *Gate) closeBehind(t *topic, it *item, reason string, probeAt time.Time) {
-	g.mu.Lock()
-	switch t.state {
-	case closed, draining:
-		g.mu.Unlock()
-		g.deferItem(t, it)
-		return
-	case probing, handing:
-		left := append(g.giveUpHolding(t), it)
-		t.deferring++
-		g.mu.Unlock()
-		g.deferAll(left)
-		return
-	case fresh, open, flushing:
-		t.held = append(t.held, it)
-	}
-	g.mu.Unlock()
-	g.close(t, reason, probeAt)
 }
 
 // Fill brings staged bodies into rows of the sweeper's, as many from the first on as may be in memory together, and returns

@@ -300,30 +300,6 @@ func (g *Gate) nextProbe(t *topic) *item {
 	return it
 }
 
-// close makes the topic the sweeper's and defers what is held. It reports whether the topic was not closed before.
-func (g *Gate) close(t *topic, reason string, probeAt time.Time) bool {
-	g.mu.Lock()
-	first := t.state != closed
-	held := t.held
-	t.held = nil
-	t.late = false
-	t.acked = false
-	t.state = closed
-	t.wakeHold()
-	t.reason = reason
-	t.probeAt = probeAt
-	t.deferring += len(held)
-	g.mu.Unlock()
-	if first {
-		g.log.Warn().Str("topic", t.name).Str("reason", reason).Msg("topic closed, its messages wait in the table")
-	}
-	g.deferAll(held)
-	if first {
-		g.wake() // it sleeps until a time that did not know of this topic
-	}
-	return first
-}
-
 // failSettled tells that the UPDATE of a failed message of the topic is done.
 func (g *Gate) failSettled(t *topic) {
 	g.mu.Lock()
@@ -337,14 +313,6 @@ func (g *Gate) willFail(t *topic) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	t.failing++
-}
-
-// closeWith closes the topic because of a message that is not in the gate, and defers that before what is held.
-func (g *Gate) closeWith(t *topic, it *item, reason string, probeAt time.Time) {
-	g.mu.Lock()
-	t.held = slices.Insert(t.held, 0, it)
-	g.mu.Unlock()
-	g.close(t, reason, probeAt)
 }
 
 // deferItem defers one message that is not in the gate any more: it was about to be sent, or was refused together with others.

@@ -32,12 +32,14 @@ type pump struct {
 	notes   *recoveries
 	// everything that was pending at the start is the sweeper's.
 	everything bool
-	mayLeave   func() bool
-	kick       func()
-	delay      func(nextRetry string, committed time.Time) time.Duration
-	wakeIn     func(time.Duration)
-	metrics    *metrics.Source
-	log        zerolog.Logger
+	// taken is the end of the last transaction whose rows were all taken from the reader.
+	taken    position.End
+	mayLeave func() bool
+	kick     func()
+	delay    func(nextRetry string, committed time.Time) time.Duration
+	wakeIn   func(time.Duration)
+	metrics  *metrics.Source
+	log      zerolog.Logger
 	// reckoning is told what the stream leaves to the sweeper.
 	reckoning *sweeper.Reckoning
 }
@@ -77,6 +79,7 @@ func (p *pump) next(ctx context.Context) (*canal.Transaction, error) {
 	if err := p.lookUp(ctx); err != nil {
 		return nil, err
 	}
+	p.tracker.Admitted(p.taken)
 	return p.reader.Next(ctx)
 }
 
@@ -100,6 +103,7 @@ func (p *pump) transaction(ctx context.Context, txn *canal.Transaction) error {
 			return err
 		}
 	}
+	p.taken = txn.End
 	if p.replay.endsAt(txn.End) {
 		if err := p.lookUp(ctx); err != nil {
 			return err
@@ -163,6 +167,7 @@ func (p *pump) lookUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		candidates[i] = candidate{} // or the bodies of all of them would be in memory together
 	}
 	return nil
 }
@@ -184,6 +189,9 @@ func (p *pump) row(ctx context.Context, c *candidate, origin string) error {
 			p.wakeIn(wait)
 			return nil
 		}
+	}
+	if c.unread {
+		return p.unread(ctx, c, origin)
 	}
 	it := p.item(c, origin)
 	if c.bodyless != nil {

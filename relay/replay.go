@@ -23,6 +23,8 @@ type candidate struct {
 	number    int // of the row in its transaction, from 1
 	// bodyless is why the row's staged body can't be had.
 	bodyless error
+	// unread: the row's staged body was not asked for, because its topic deferred everything.
+	unread bool
 }
 
 // replay is the replay window: from the loaded checkpoint to the binlog's end as it was at the start. What lies in it
