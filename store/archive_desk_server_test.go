@@ -35,7 +35,7 @@ func TestResendBringsARowBack(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, archived, 1)
 			assert.Equal(t, outbox.Consumed, archived[0].Status)
-			assert.Equal(t, `{"id":"m"}`, string(archived[0].Content))
+			assert.JSONEq(t, `{"id":"m"}`, string(archived[0].Content))
 			require.NoError(t, d.CanResend(t.Context(), archived[0]))
 			require.NoError(t, d.Resend(t.Context(), archived[0], "resent by ops"))
 			require.ErrorIs(t, d.Resend(t.Context(), archived[0], ""), ErrFilter, "twice")
