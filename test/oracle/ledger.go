@@ -60,8 +60,8 @@ type Transaction struct {
 	// Messages in the order of their inserts. Undone ones were inserted and taken back by ROLLBACK TO or DELETE.
 	Messages, Undone []Message
 	Outcome          Outcome
-	// Sent is when COMMIT was sent, Done when its answer came.
-	Sent, Done time.Time
+	// Begun is when BEGIN was sent, Sent when COMMIT was, Done when its answer came.
+	Begun, Sent, Done time.Time
 }
 
 // Ledger is the writers' book. Safe for many writers.
@@ -82,6 +82,7 @@ type entry struct {
 	outcome    Outcome
 	seq        uint64
 	txn        int
+	begun      time.Time
 	sent, done time.Time
 	// learned marks an outcome that was unknown to the writer: neither its time nor its place among others is certain.
 	learned bool
@@ -119,7 +120,7 @@ func (l *Ledger) add(m Message, outcome Outcome, t *Transaction) error {
 		return fmt.Errorf("ledger: message %s entered twice", m.MsgID)
 	}
 	l.seq++
-	l.entries[m.MsgID] = &entry{Message: m, outcome: outcome, seq: l.seq, txn: l.txns, sent: t.Sent, done: t.Done}
+	l.entries[m.MsgID] = &entry{Message: m, outcome: outcome, seq: l.seq, txn: l.txns, begun: t.Begun, sent: t.Sent, done: t.Done}
 	switch outcome {
 	case Committed:
 		l.counts.Committed++
@@ -143,6 +144,23 @@ func (l *Ledger) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.counts
+}
+
+// Commits returns how long the committed transactions took that were begun from from until to: from BEGIN to COMMIT's
+// answer, and COMMIT alone.
+func (l *Ledger) Commits(from, to time.Time) (whole, commit Latency) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var wholes, commits []time.Duration
+	seen := make(map[int]bool)
+	for _, e := range l.entries {
+		if e.outcome != Committed || seen[e.txn] || e.begun.Before(from) || !e.begun.Before(to) {
+			continue
+		}
+		seen[e.txn] = true
+		wholes, commits = append(wholes, e.done.Sub(e.begun)), append(commits, e.done.Sub(e.sent))
+	}
+	return LatencyOf(wholes), LatencyOf(commits)
 }
 
 // snapshot copies the entries, so that a judgement may change outcomes and be repeated.

@@ -2,6 +2,7 @@ package oracle_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -65,4 +66,19 @@ func TestLatencyOf(t *testing.T) {
 		N: 101, P50: 50 * time.Millisecond, P90: 90 * time.Millisecond, P99: 99 * time.Millisecond, Max: 100 * time.Millisecond,
 	}, oracle.LatencyOf(ds))
 	assert.Zero(t, oracle.LatencyOf(nil))
+}
+
+func TestCommitsTellHowLongTransactionsTook(t *testing.T) {
+	t.Parallel()
+	l, at := oracle.NewLedger(), time.Unix(1000, 0)
+	for i, outcome := range []oracle.Outcome{oracle.Committed, oracle.RolledBack, oracle.Committed, oracle.Unknown, oracle.Committed} {
+		begun := at.Add(time.Duration(i) * time.Second)
+		require.NoError(t, l.Add(oracle.Transaction{
+			Messages: []oracle.Message{{MsgID: fmt.Sprint(i, "a")}, {MsgID: fmt.Sprint(i, "b")}}, Outcome: outcome,
+			Begun: begun, Sent: begun.Add(time.Duration(i+1) * time.Millisecond), Done: begun.Add(time.Duration(i+2) * time.Millisecond),
+		}))
+	}
+	whole, commit := l.Commits(at, at.Add(4*time.Second))
+	assert.Equal(t, oracle.Latency{N: 2, P50: 2 * time.Millisecond, P90: 2 * time.Millisecond, P99: 2 * time.Millisecond, Max: 4 * time.Millisecond}, whole)
+	assert.Equal(t, oracle.Latency{N: 2, P50: time.Millisecond, P90: time.Millisecond, P99: time.Millisecond, Max: time.Millisecond}, commit)
 }

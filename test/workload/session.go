@@ -82,7 +82,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 func (s *session) transaction(ctx context.Context, size int, rollback bool) (committed int, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.w.cfg.TxnTimeout)
 	defer cancel()
-	txn := oracle.Transaction{Outcome: oracle.RolledBack}
+	txn := oracle.Transaction{Outcome: oracle.RolledBack, Begun: time.Now()}
 	tx, err := s.w.db.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, fmt.Errorf("begin: %w", err)
