@@ -247,7 +247,9 @@ type bench struct {
 
 const interval = 30 * time.Second
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T) *bench { return newBenchOf(t, func(*sweeper.Config) {}) }
+
+func newBenchOf(t *testing.T, configure func(*sweeper.Config)) *bench {
 	t.Helper()
 	route, err := router.New(router.Config{Source: "test"})
 	require.NoError(t, err)
@@ -260,6 +262,7 @@ func newBench(t *testing.T) *bench {
 		Interval: interval, Batch: 3, Lease: 30 * time.Second,
 		Retry: retry.Policy{Backoff: []time.Duration{10 * time.Second}, MaxRetries: 2},
 	}
+	configure(&cfg)
 	b.Sweeper = sweeper.New(cfg, b.table, b.gate, b.keys, b.stream, route, b.broker, b.metrics, b.reckoning, zerolog.New(b.log))
 	return b
 }

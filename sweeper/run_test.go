@@ -165,3 +165,21 @@ func TestFailingPassesAreToldOnce(t *testing.T) {
 		require.Equal(t, 2, b.log.count("sweep failed"), "another outage is told again")
 	})
 }
+
+// A kick tells of rows that were written a moment ago, of more than a batch: all of them go, however fresh.
+func TestKickIsForAllOfItsRows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBenchOf(t, func(cfg *sweeper.Config) { cfg.Grace = 20 * time.Second })
+		b.start(t)
+		b.table.mu.Lock()
+		for id := range uint64(20) {
+			b.table.put("orders", outbox.Pending, id+1)
+			b.table.rows[id+1].fresh = time.Now().Add(20 * time.Second)
+		}
+		b.table.mu.Unlock()
+		b.Expect()
+		wait(t, 2*time.Second)
+		require.Len(t, b.broker.published(), 20)
+	})
+}

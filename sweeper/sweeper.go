@@ -112,7 +112,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 			s.wakeAt(due)
 		}
 		result, err := s.Pass(ctx)
-		if err == nil {
+		if err == nil && !result.More { // what is left was told of by the same kick
 			s.kicked = false
 		}
 		failing = s.report(ctx, result, err, failing)

@@ -21,6 +21,8 @@ type stored struct {
 	next   time.Time // zero: NULL
 	tries  int
 	parked store.Slot // 0: not parked
+	// fresh is until when the row counts as just written.
+	fresh time.Time
 }
 
 // table is the local message table, small and honest, with a journal of what was done to it.
@@ -74,6 +76,9 @@ func (t *table) pick(q store.Query) []*stored {
 	for _, r := range t.rows {
 		due := !r.next.After(time.Now()) || q.Early && r.status == outbox.Failed
 		open := r.status == outbox.Pending || r.status == outbox.Failed
+		if q.Grace > 0 && time.Now().Before(r.fresh) {
+			continue
+		}
 		if open && due && r.parked == 0 && (q.Only == "" || r.row.Topic == q.Only) && !slices.Contains(q.Except, r.row.Topic) && (!q.Deferred || !r.next.IsZero()) {
 			picked = append(picked, r)
 		}
