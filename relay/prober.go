@@ -21,11 +21,11 @@ type prober struct {
 	log          zerolog.Logger
 
 	mu      sync.Mutex
-	missing map[string]struct{} // topics that did not exist when they were last tried
+	missing map[string]bool // by topic: whether it did not exist when it was last tried or looked for
 }
 
 func newProber(broker Broker, createTopics bool, log zerolog.Logger) *prober {
-	return &prober{broker: broker, createTopics: createTopics, log: log, missing: make(map[string]struct{})}
+	return &prober{broker: broker, createTopics: createTopics, log: log, missing: make(map[string]bool)}
 }
 
 // errNoTopic is a topic that does not exist. It is refused for now: somebody may create it.
@@ -64,23 +64,26 @@ func (p *prober) topic(ctx context.Context, name string) (kafka.Topic, error) {
 func (p *prober) remember(name string, exists bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if exists {
-		delete(p.missing, name)
-	} else {
-		p.missing[name] = struct{}{}
-	}
+	p.missing[name] = !exists
 }
 
-// appeared reports whether a topic that did not exist when it was last tried exists now.
+// appeared reports whether a topic that did not exist when it was last tried exists now. One that an earlier session has tried
+// is looked for here the first time: only from then on is it known whether it has come.
 func (p *prober) appeared(ctx context.Context, name string) bool {
 	p.mu.Lock()
-	_, missing := p.missing[name]
+	missing, known := p.missing[name]
 	p.mu.Unlock()
-	if !missing {
+	if known && !missing {
 		return false
 	}
 	topic, err := p.broker.Topic(ctx, name)
-	return err == nil && topic.Exists
+	if err != nil {
+		return false
+	}
+	if !known {
+		p.remember(name, topic.Exists)
+	}
+	return known && topic.Exists
 }
 
 // try sends one lone message. seen is called once the brokers have answered for the topic, before it is sent.

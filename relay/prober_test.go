@@ -72,6 +72,19 @@ func TestTopicAppears(t *testing.T) {
 	require.False(t, p.appeared(t.Context(), "orders"), "it is no news any more")
 }
 
+// A topic that an earlier session has tried is looked for, not tried.
+func TestTopicAppearsAfterASessionThatTriedIt(t *testing.T) {
+	t.Parallel()
+	broker := &fakeBroker{topics: map[string]kafka.Topic{"there": {Exists: true}}}
+	p := newProber(broker, false, zerolog.Nop())
+	require.False(t, p.appeared(t.Context(), "orders"))
+	broker.topics["orders"] = kafka.Topic{Exists: true}
+	require.True(t, p.appeared(t.Context(), "orders"))
+	require.False(t, p.appeared(t.Context(), "there"), "nobody knows what was wrong with it")
+	require.False(t, p.appeared(t.Context(), "there"))
+	require.Empty(t, broker.probed)
+}
+
 func TestReasonOfAFailure(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "no_topic", reasonOf(errNoTopic))

@@ -168,7 +168,6 @@ func (s *KafkaServer) DeleteTopic(t testing.TB, name string) {
 }
 
 func (s *KafkaServer) createTopic(ctx context.Context, name string, partitions int, configs map[string]string) error {
-	req := kmsg.NewPtrCreateTopicsRequest()
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, int32(partitions), int16(len(s.Brokers))
 	for key, value := range configs {
@@ -176,7 +175,13 @@ func (s *KafkaServer) createTopic(ctx context.Context, name string, partitions i
 		config.Name, config.Value = key, &value
 		topic.Configs = append(topic.Configs, config)
 	}
-	req.Topics, req.TimeoutMillis = append(req.Topics, topic), 30_000
+	return s.makeTopic(ctx, &topic, partitions)
+}
+
+// makeTopic creates a topic and waits until each partition has a leader.
+func (s *KafkaServer) makeTopic(ctx context.Context, topic *kmsg.CreateTopicsRequestTopic, partitions int) error {
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Topics, req.TimeoutMillis = append(req.Topics, *topic), 30_000
 	err := s.ask(func(client *kgo.Client) error {
 		resp, err := req.RequestWith(ctx, client)
 		if err != nil {
@@ -188,10 +193,10 @@ func (s *KafkaServer) createTopic(ctx context.Context, name string, partitions i
 			}
 			return err
 		}
-		return proc.Poll(ctx, func(ctx context.Context) error { return allLed(ctx, client, name, partitions) })
+		return proc.Poll(ctx, func(ctx context.Context) error { return allLed(ctx, client, topic.Topic, partitions) })
 	})
 	if err != nil {
-		return fmt.Errorf("create topic %s: %w", name, err)
+		return fmt.Errorf("create topic %s: %w", topic.Topic, err)
 	}
 	return nil
 }
