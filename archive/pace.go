@@ -8,11 +8,15 @@ import "time"
 // row than a large one, so that a busy hour would be taken for one that never ends.
 const (
 	// batchGoal is how long a batch may take from its first lock to its commit. After a longer one they are smaller.
-	batchGoal = 25 * time.Millisecond
+	batchGoal = 50 * time.Millisecond
+	// long is when even a small batch is too much: its rows are large, or the server hardly answers.
+	long = 4 * batchGoal
 	// rest is how many times its own length archiving pauses after a batch: it takes a fifth of one session's time at most.
 	rest = 4
-	// firstBatch and leastBatch bound the size where nothing is known yet, and where the server is busy.
-	firstBatch, leastBatch = 50, 10
+	// firstBatch is the size where nothing is known yet. On a busy server batches do not get smaller than that: it answers each
+	// of a batch's statements late, however few the rows, so that smaller ones would take as long and move less. Only after a
+	// long one they do, down to leastBatch.
+	firstBatch, leastBatch = 100, 10
 	// longestPause bounds the pause after one batch.
 	longestPause = 5 * time.Second
 )
@@ -28,11 +32,14 @@ func newPace(most int) *pace { return &pace{size: min(firstBatch, most), most: m
 
 // took learns from a batch.
 func (p *pace) took(rows int, d time.Duration) {
-	least := min(leastBatch, p.most)
-	p.busy = d > batchGoal && p.size == least
+	least := min(firstBatch, p.most)
+	if d > long {
+		least = min(leastBatch, p.most)
+	}
+	p.busy = d > batchGoal && p.size <= least
 	switch {
 	case d > batchGoal:
-		p.size = max(p.size/2, least)
+		p.size = max(p.size/2, min(p.size, least))
 	case d < batchGoal/2 && rows >= p.size:
 		p.size = min(p.size+p.size/4+1, p.most)
 	}
