@@ -75,7 +75,7 @@ orders: ## the example of two services on this machine, with a verdict
 .PHONY: bench
 bench: bin/rig ## what the relay reaches here: catching up, latency, memory, kills (no race detector; a quiet machine)
 	@scripts/setup.sh servers
-	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run 'TestBacklog|TestLatency|TestStagedBodies|TestArchiveMillion|TestHundredKills' ./test/bench ./test/e2e
+	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run 'TestBacklog|TestLatency|TestStagedBodies|TestArchiveMillion|TestHundredKills|TestMillionForAMissingTopic' ./test/bench ./test/e2e
 	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run '$(FULL_BOUNDS)' ./test/bounds
 	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run '$(FULL_LEADERS)' ./test/scenario
 	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run 'TestFiftyKillsOfConsumers' ./test/inbox
