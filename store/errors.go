@@ -69,6 +69,15 @@ var kinds = map[uint16]error{
 	3032: ErrUnreachable, // MySQL: server is in offline mode
 	3168: ErrUnreachable, // MySQL: server isn't available
 	4031: ErrUnreachable, // MySQL: disconnected because of inactivity
+	// Out of something that comes back, and nothing to do with what was asked.
+	1021: ErrUnreachable, // disk full
+	1026: ErrUnreachable, // a file can't be written
+	1037: ErrUnreachable, // out of memory
+	1041: ErrUnreachable, // out of resources
+	1114: ErrUnreachable, // table full, as it is when the disk is
+	1135: ErrUnreachable, // no thread can be made
+	1180: ErrUnreachable, // the commit failed
+	1598: ErrUnreachable, // the binlog can't be written
 
 	1205: ErrBusy, // lock wait timeout
 	1213: ErrBusy, // deadlock

@@ -92,6 +92,7 @@ func TestErrorsAreClassedByNumber(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[uint16]error{
 		1040: ErrUnreachable, 1053: ErrUnreachable, 1927: ErrUnreachable, 4031: ErrUnreachable, 1205: ErrBusy, 1213: ErrBusy, 3572: ErrBusy,
+		1021: ErrUnreachable, 1114: ErrUnreachable, 1598: ErrUnreachable, // a report must not be skipped because of a full disk
 		1290: ErrReadOnly, 1836: ErrReadOnly, 1045: ErrPrivilege, 1142: ErrPrivilege, 1227: ErrPrivilege, 1146: ErrGone, 1049: ErrGone,
 		1054: ErrSchema, 1176: ErrSchema, 1366: ErrServer, 1062: ErrServer, 60000: ErrServer,
 	} {
