@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -295,7 +296,7 @@ func (r *bodyReader) wanted(at bodyPartition, w *wantedBodies, offset int64, rec
 	if r.open[at] == nil || w.offsets[0] != offset || control {
 		return
 	}
-	body := Body{Value: record.Value}
+	body := Body{Value: bytes.Clone(record.Value)} // or it would keep all that was fetched with it in memory
 	for _, header := range record.Headers {
 		if string(header.Key) == router.HeaderMsgID {
 			body.MsgID = string(header.Value)

@@ -42,6 +42,7 @@ func TestBodiesAreReadInTheirOrder(t *testing.T) {
 		n := numbers[i] % 500
 		require.Equal(t, fmt.Sprintf(`{"n":%d}`, n), string(body.Value))
 		require.Equal(t, fmt.Sprintf("k%d-%d", n%5, n), body.MsgID)
+		require.Less(t, cap(body.Value), 64, "it keeps nothing else of what was fetched in memory")
 	}
 }
 

@@ -135,11 +135,12 @@ func (f *flow) bodyless(ctx context.Context, it *item, topic string, err error) 
 }
 
 // Fill brings staged bodies into rows of the sweeper's, as many from the first on as may be in memory together, and returns
-// how many that are and why one of them has none.
+// how many that are and why one of them has none. Behind a body that may come later it reads no more: nothing is sent there, and
+// each reading of a partition that does not answer takes seconds of the rows' claims.
 func (p *publisher) Fill(ctx context.Context, rows []outbox.Row) (n int, errs []error) {
 	errs = make([]error, 0, len(rows))
-	taken := 0
-	for len(errs) < len(rows) && taken < sweptBodyBytes {
+	taken, late := 0, false
+	for len(errs) < len(rows) && taken < sweptBodyBytes && !late {
 		rest := rows[len(errs):]
 		group := make([]*outbox.Row, 0, bodyGroup)
 		size := 0
@@ -153,6 +154,7 @@ func (p *publisher) Fill(ctx context.Context, rows []outbox.Row) (n int, errs []
 		if len(group) > 0 {
 			for i, err := range p.bodies.fill(ctx, group) {
 				why[group[i]] = err
+				late = late || err != nil && classify(err) != retry.Never
 				taken += len(group[i].Content)
 			}
 		}

@@ -188,3 +188,17 @@ func TestBodylessMessageBesideProbesAndFlushes(t *testing.T) {
 		})
 	}
 }
+
+// Nothing is sent behind a body that does not come. So the sweeper does not ask for more of them while its claims run out.
+func TestFillStopsAtABodyThatDoesNotCome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dead := &deadPartition{}
+		_, rows := staged(500, 10)
+		p := &publisher{bodies: bodies{broker: dead}}
+		n, errs := p.Fill(t.Context(), rows)
+		assert.Equal(t, 1, dead.asked)
+		assert.Equal(t, bodyGroup, n)
+		assert.Len(t, errs, n)
+	})
+}
