@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 )
 
@@ -20,8 +19,6 @@ type options struct {
 }
 
 func main() {
-	// The kernel ends the children when the thread that started them ends (Pdeathsig), so that must be one that lasts.
-	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code, err := start(ctx, os.Args[1:], os.Stdout)
 	stop()

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"example.com/outbox-relay/test/process"
 )
 
 const startTime = 30 * time.Second
@@ -51,24 +53,24 @@ func (s *stage) perform(ctx context.Context, o *options, out, log io.Writer, tel
 		return 1, err
 	}
 	defer func() {
-		if serr := relay.stop(); serr != nil && ctx.Err() == nil {
+		if serr := relay.Stop(); serr != nil && ctx.Err() == nil {
 			code, err = max(code, 1), errors.Join(err, fmt.Errorf("stop the relay: %w", serr))
 		}
 	}()
-	tell("the relay runs, process %d", relay.cmd.Process.Pid)
+	tell("the relay runs, process %d", relay.ID())
 	service := []string{"OUTBOX_RELAY_SOURCE__PRIMARY__USER=service", "OUTBOX_RELAY_SOURCE__PRIMARY__PASSWORD=service"}
-	demo, err := launch(ctx, service, out, os.Stderr, o.relay, "demo", "--config", s.config(),
+	demo, err := process.Launch(ctx, service, out, os.Stderr, o.relay, "demo", "--config", s.config(),
 		"--transactions", strconv.Itoa(o.transactions), "--writers", strconv.Itoa(o.writers))
 	if err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, demo.kill()) }() // it has ended, unless something is wrong
+	defer func() { err = errors.Join(err, demo.Kill()) }() // it has ended, unless something is wrong
 	committed, err := s.middle(ctx, demo, o.transactions)
 	if err != nil {
 		return 1, err
 	}
 	if committed > 0 {
-		if err := relay.kill(); err != nil {
+		if err := relay.Kill(); err != nil {
 			return 1, fmt.Errorf("kill the relay: %w", err)
 		}
 		killed := time.Now()
@@ -78,31 +80,31 @@ func (s *stage) perform(ctx context.Context, o *options, out, log io.Writer, tel
 		}
 		relay = next
 		tell("the relay was killed (SIGKILL) with %d messages committed; another, process %d, was ready %.1f s later; p99 will show it",
-			committed, relay.cmd.Process.Pid, time.Since(killed).Seconds())
+			committed, relay.ID(), time.Since(killed).Seconds())
 	}
-	<-demo.ended
+	<-demo.Ended()
 	if committed == 0 {
 		tell("the relay was not killed: the demo ended before its middle was seen")
 	}
-	return demo.code()
+	return exitCode(demo)
 }
 
 // relay starts the relay and waits until it is ready.
-func (s *stage) relay(ctx context.Context, o *options, log io.Writer) (*process, error) {
-	p, err := launch(ctx, nil, log, log, o.relay, "run", "--config", s.config())
+func (s *stage) relay(ctx context.Context, o *options, log io.Writer) (*process.Process, error) {
+	p, err := process.Launch(ctx, nil, log, log, o.relay, "run", "--config", s.config())
 	if err != nil {
 		return nil, err
 	}
 	waiting, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	if p.poll(waiting, func() bool { return ready(waiting, s.console) }) {
+	if poll(waiting, p, func() bool { return ready(waiting, s.console) }) {
 		return p, nil
 	}
-	return nil, errors.Join(errors.New("the relay did not become ready"), p.kill())
+	return nil, errors.Join(errors.New("the relay did not become ready"), p.Kill())
 }
 
 // middle waits until about half of the messages are committed and returns how many; 0 when the demo ended first.
-func (s *stage) middle(ctx context.Context, demo *process, transactions int) (int, error) {
+func (s *stage) middle(ctx context.Context, demo *process.Process, transactions int) (int, error) {
 	dsn := mysql.NewConfig()
 	dsn.Net, dsn.Addr, dsn.User, dsn.Passwd = "tcp", s.mariadb.Addr, s.mariadb.User, s.mariadb.Password
 	connector, err := mysql.NewConnector(dsn)
@@ -112,7 +114,7 @@ func (s *stage) middle(ctx context.Context, demo *process, transactions int) (in
 	db := sql.OpenDB(connector)
 	defer func() { _ = db.Close() }() // only read from
 	var count int
-	there := demo.poll(ctx, func() bool {
+	there := poll(ctx, demo, func() bool {
 		err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM app.local_message").Scan(&count)
 		return err != nil || count >= max(1, transactions*9/10) // nine tenths commit, two messages each on average
 	})

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/test/process"
 	"example.com/outbox-relay/test/rig"
 )
 
@@ -79,7 +79,7 @@ func (s *stage) log() string    { return filepath.Join(s.dir, "relay.log") }
 
 // configure writes the smallest useful configuration. JSON is YAML.
 func (s *stage) configure(ctx context.Context) (err error) {
-	if s.console, err = freeAddr(ctx); err != nil {
+	if s.console, err = process.FreeAddr(ctx); err != nil {
 		return err
 	}
 	text, err := json.MarshalIndent(map[string]any{
@@ -96,14 +96,4 @@ func (s *stage) configure(ctx context.Context) (err error) {
 		return fmt.Errorf("the relay's configuration: %w", err)
 	}
 	return os.WriteFile(s.config(), text, 0o600)
-}
-
-// freeAddr returns a loopback address that nobody listened on a moment ago.
-func freeAddr(ctx context.Context) (string, error) {
-	var listen net.ListenConfig
-	l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return l.Addr().String(), l.Close()
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -15,6 +14,7 @@ import (
 
 	"example.com/outbox-relay/examples/orders/order"
 	"example.com/outbox-relay/examples/orders/points"
+	"example.com/outbox-relay/test/process"
 )
 
 // The roles: each is a process that may be killed at any time.
@@ -43,16 +43,16 @@ type troupe struct {
 	config        string // the relay's
 	listen        string // the order service's
 	output        io.Writer
-	running       map[string]*process
+	running       map[string]*process.Process
 }
 
 // newTroupe makes the tables and the relay's configuration; nothing runs yet.
 func newTroupe(ctx context.Context, s servers, relay, orders, dir string, output io.Writer) (*troupe, error) {
 	t := &troupe{
 		servers: s, relay: relay, orders: orders, config: filepath.Join(dir, "outbox-relay.yaml"), output: output,
-		running: make(map[string]*process),
+		running: make(map[string]*process.Process),
 	}
-	listen, err := freeAddr(ctx)
+	listen, err := process.FreeAddr(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (s *servers) create(ctx context.Context, database string, statements []stri
 
 // configure writes a small configuration. JSON is YAML.
 func (t *troupe) configure(ctx context.Context) error {
-	console, err := freeAddr(ctx)
+	console, err := process.FreeAddr(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (t *troupe) start(ctx context.Context, names ...string) error {
 		case pointsRole:
 			command = []string{t.orders, "points", "-loyalty", t.dsn(t.loyalty), "-brokers", t.kafka[0]}
 		}
-		p, err := launch(ctx, t.output, command...)
+		p, err := process.Launch(ctx, nil, t.output, t.output, command...)
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (t *troupe) start(ctx context.Context, names ...string) error {
 
 // kill ends a role with SIGKILL and starts it again.
 func (t *troupe) kill(ctx context.Context, name string) error {
-	if err := t.running[name].kill(); err != nil {
+	if err := t.running[name].Kill(); err != nil {
 		return fmt.Errorf("kill %s: %w", name, err)
 	}
 	return t.start(ctx, name)
@@ -145,19 +145,9 @@ func (t *troupe) kill(ctx context.Context, name string) error {
 func (t *troupe) stop() error {
 	var errs []error
 	for name, p := range t.running {
-		if err := p.stop(); err != nil {
+		if err := p.Stop(); err != nil {
 			errs = append(errs, fmt.Errorf("stop %s: %w", name, err))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// freeAddr returns a loopback address that nobody listened on a moment ago.
-func freeAddr(ctx context.Context) (string, error) {
-	var listen net.ListenConfig
-	l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return l.Addr().String(), l.Close()
 }
