@@ -60,7 +60,9 @@ func (r *Reader) Next(ctx context.Context) (*Transaction, error) {
 		}
 		var t *Transaction
 		if err == nil {
-			t, err = r.take(ctx, ev)
+			handling, done := steadily(ctx)
+			t, err = r.take(handling, ev)
+			done()
 		}
 		switch {
 		case err != nil:
@@ -71,6 +73,21 @@ func (r *Reader) Next(ctx context.Context) (*Transaction, error) {
 			return t, nil
 		}
 	}
+}
+
+// steadily returns a context that ends when ctx is cancelled, but not at its deadline: who waits for a moment only does not mean
+// that an event which has come meanwhile is to be given up, and the connection with it.
+func steadily(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, limited := ctx.Deadline(); !limited {
+		return ctx, func() {}
+	}
+	steady, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancel()
+		}
+	})
+	return steady, func() { stop(); cancel() }
 }
 
 // take handles an event and returns what Next is to return, if anything.

@@ -63,6 +63,7 @@ type wantedBodies struct {
 	offsets []int64
 	indices map[int64][]int
 	err     error // why the last try brought nothing
+	outside int   // how often a leader has said that the first offset is outside of what it has
 }
 
 func newBodyReader(refs []outbox.BodyRef) *bodyReader {
@@ -189,6 +190,9 @@ func (r *bodyReader) leaders(c *Client) map[*sarama.Broker]bodyRequests {
 	r.mu.Unlock()
 	asked := make(map[*sarama.Broker]bodyRequests)
 	for at, offset := range next {
+		if r.gone(c, at) {
+			continue
+		}
 		leader, err := leaderOf(c.ask, at, stale[at.topic])
 		if err != nil {
 			r.trouble(at, err)
@@ -200,6 +204,32 @@ func (r *bodyReader) leaders(c *Client) map[*sarama.Broker]bodyRequests {
 		asked[leader][at] = offset
 	}
 	return asked
+}
+
+// believed is how often it must be said that an offset is outside: a leader that has just lost its office may not know.
+const believed = 4
+
+// gone gives up what leaders have said often enough not to have, and reports whether there is nothing to ask for in this round.
+func (r *bodyReader) gone(c *Client, at bodyPartition) bool {
+	r.mu.Lock()
+	w := r.open[at]
+	certain := w != nil && w.outside >= believed
+	r.mu.Unlock()
+	if !certain {
+		return w == nil
+	}
+	oldest, err := c.ask.GetOffset(at.topic, at.partition, sarama.OffsetOldest)
+	if err != nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.outside = 0
+	before := w.offsets[0] < oldest
+	for r.open[at] != nil && (!before || w.offsets[0] < oldest) { // behind the end are all later ones, too
+		r.oneGone(at, w)
+	}
+	return true
 }
 
 func leaderOf(client sarama.Client, at bodyPartition, stale bool) (*sarama.Broker, error) {
@@ -238,7 +268,8 @@ func (r *bodyReader) trouble(at bodyPartition, err error) {
 	switch {
 	case w == nil:
 	case errors.Is(err, sarama.ErrOffsetOutOfRange):
-		r.oneGone(at, w)
+		w.outside++
+		w.err = err
 	case errors.Is(err, sarama.ErrTopicAuthorizationFailed):
 		r.fail(at, w, fmt.Errorf("read a staged body from topic %s: %w: give the relay's user the right to Read it", at.topic, err))
 	default:

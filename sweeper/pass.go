@@ -3,6 +3,7 @@ package sweeper
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -36,28 +37,35 @@ func (s *Sweeper) Pass(ctx context.Context) (Result, error) {
 	if err := s.keys.Refresh(ctx); err != nil {
 		return total, err
 	}
-	for _, topic := range probe {
-		r, err := s.probe(ctx, topic)
+	// What goes wrong with one topic is no reason to leave out the others, unless it is the stream that they all wait for.
+	var errs []error
+	turn := func(work func(context.Context) (Result, error)) (goOn bool) {
+		r, err := work(ctx)
 		total.add(r)
-		if err != nil {
-			return total, err
+		errs = append(errs, err)
+		return ctx.Err() == nil && !errors.Is(err, ErrBehind)
+	}
+	for _, topic := range probe {
+		if !turn(func(ctx context.Context) (Result, error) { return s.probe(ctx, topic) }) {
+			return total, errors.Join(errs...)
 		}
 	}
 	for _, topic := range drain {
-		r, err := s.drain(ctx, topic)
-		total.add(r)
-		if err != nil {
-			return total, err
+		if !turn(func(ctx context.Context) (Result, error) { return s.drain(ctx, topic) }) {
+			return total, errors.Join(errs...)
 		}
 	}
-	r, err := s.general(ctx)
-	total.add(r)
-	if err != nil || r.More {
-		return total, err
+	more := false
+	general := func(ctx context.Context) (Result, error) {
+		r, err := s.general(ctx)
+		more = r.More
+		return r, err
 	}
-	r, err = s.release(ctx)
-	total.add(r)
-	return total, err
+	if !turn(general) || more {
+		return total, errors.Join(errs...)
+	}
+	turn(s.release)
+	return total, errors.Join(errs...)
 }
 
 // general sends due rows of topics that are not closed. They never were in the binlog, or were revived by hand, so there
