@@ -3,8 +3,10 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"example.com/outbox-relay/diagnose"
+	"example.com/outbox-relay/retry"
 )
 
 // InspectReports checks that the topic of reports can be read, and that the group's offsets can be kept.
@@ -24,8 +26,7 @@ func (c *Client) InspectReports(ctx context.Context, name, group string) (report
 		report.Fail(check, err.Error(), repairOf(err))
 		return report
 	}
-	// What it fetches is not committed, so the relay reads it again.
-	_, _, err = reader.Fetch(ctx)
+	err = firstFetch(ctx, reader)
 	if closing := reader.Close(); err == nil {
 		err = closing
 	}
@@ -40,4 +41,20 @@ func (c *Client) InspectReports(ctx context.Context, name, group string) (report
 func (c *Client) grantReports(name, group string) string {
 	return fmt.Sprintf("kafka-acls.sh --bootstrap-server %s --add --allow-principal User:%s --operation Read --operation Describe --topic %s --group %s",
 		c.cfg.Brokers[0], c.user(), name, group)
+}
+
+// coordinatorTime is what a cluster may take to make the coordinator of its first group.
+const coordinatorTime = 10 * time.Second
+
+// firstFetch tries until the topic can be read. What it fetches is not committed, so the relay reads it again.
+func firstFetch(ctx context.Context, reader *ReportReader) error {
+	ctx, cancel := context.WithTimeout(ctx, coordinatorTime)
+	defer cancel()
+	backoff := retry.NewBackoff(100*time.Millisecond, time.Second, nil)
+	for {
+		_, _, err := reader.Fetch(ctx)
+		if err == nil || Classify(err) != retry.Unreachable || retry.Wait(ctx, backoff.Next()) != nil {
+			return err
+		}
+	}
 }

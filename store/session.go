@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -146,7 +147,8 @@ func (p *pool) run(ctx context.Context, op string, fn func(ctx context.Context, 
 		if !errors.Is(err, ErrBusy) && (try > 0 || !errors.Is(err, ErrUnreachable)) {
 			return err
 		}
-		timer := time.NewTimer(backoffs[try])
+		// Two that have locked each other out must not meet again.
+		timer := time.NewTimer(time.Duration((0.5 + rand.Float64()) * float64(backoffs[try])))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
