@@ -34,6 +34,8 @@ type Query struct {
 	Early bool
 	// DueFrom leaves out rows whose next_retry_time is before it, a text that Now returned. It has no effect with Only.
 	DueFrom string
+	// Progress, with Except, bounds what is looked at; nil means everything.
+	Progress *Progress
 	// Deferred, with Only, leaves out pending rows without a next_retry_time: they are still the stream's.
 	Deferred bool
 }
@@ -61,6 +63,7 @@ func (s *Store) Candidates(ctx context.Context, q Query) ([]outbox.Row, error) {
 	if q.OldestOnly {
 		return s.oldest(ctx, q)
 	}
+	q.Progress.begin()
 	var found []outbox.Row
 	tables := s.Tables()
 	// Each round asks another table first, so that a full one can't starve its neighbours.
@@ -101,7 +104,13 @@ func (s *Store) tableCandidates(ctx context.Context, name outbox.Table, q Query)
 				if q.Limit <= len(found) {
 					return nil
 				}
-				rows, err := s.readRows(ctx, conn, t, s.rangeQuery(t, q, status, without, q.Limit-len(found)))
+				window := ""
+				if !without {
+					if window, err = s.window(ctx, conn, t, q, status); err != nil {
+						return err
+					}
+				}
+				rows, err := s.readRows(ctx, conn, t, s.rangeQuery(t, q, status, without, window, q.Limit-len(found)))
 				if err != nil {
 					return err
 				}
@@ -131,13 +140,13 @@ func (t *Table) byIDOrder(a, b uint64) int {
 }
 
 // rangeQuery reads one range of the index (status, next_retry_time), in the index' own order.
-func (s *Store) rangeQuery(t *Table, q Query, status outbox.Status, without bool, limit int) string {
+func (s *Store) rangeQuery(t *Table, q Query, status outbox.Status, without bool, window string, limit int) string {
 	due, order := t.col("next_retry_time"), t.col("id")
 	condition := t.col("status") + "=" + strconv.Itoa(s.number(status))
 	if without {
 		condition += " AND " + due + " IS NULL" + t.grace(q, status)
 	} else {
-		condition += " AND " + due + "<=NOW()" + t.dueFrom(q)
+		condition += " AND " + due + "<=NOW()" + t.dueFrom(q) + window
 		order = due + "," + order
 	}
 	if len(q.Except) > 0 {

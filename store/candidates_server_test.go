@@ -179,10 +179,10 @@ func TestPlansNeverReadTheWholeTable(t *testing.T) {
 		only := Query{Only: "orders", Limit: 500, Early: true}
 		refs := []outbox.Ref{{ID: 10, MsgID: "a"}, {ID: 20, MsgID: "b"}}
 		for name, statement := range map[string]string{
-			"pending without time": d.rangeQuery(table, query, outbox.Pending, true, 500),
-			"pending with time":    d.rangeQuery(table, query, outbox.Pending, false, 500),
-			"failed without time":  d.rangeQuery(table, query, outbox.Failed, true, 500),
-			"failed with time":     d.rangeQuery(table, query, outbox.Failed, false, 500),
+			"pending without time": d.rangeQuery(table, query, outbox.Pending, true, "", 500),
+			"pending with time":    d.rangeQuery(table, query, outbox.Pending, false, "", 500),
+			"failed without time":  d.rangeQuery(table, query, outbox.Failed, true, "", 500),
+			"failed with time":     d.rangeQuery(table, query, outbox.Failed, false, "", 500),
 			"head of a topic":      d.topicQuery(table, only, "id", false),
 			"all of a topic":       d.topicQuery(table, only, "id", true),
 			"closed topics":        d.topicsQuery(table, time.Minute, false),

@@ -73,12 +73,12 @@ func (s *Sweeper) Pass(ctx context.Context) (Result, error) {
 func (s *Sweeper) general(ctx context.Context) (Result, error) {
 	closed := s.gate.Closed()
 	upTo := s.looksUpTo()
-	candidates, err := s.candidates(ctx, closed)
-	if err == nil && len(candidates) == 0 {
+	candidates, more, err := s.candidates(ctx, closed)
+	if err == nil && len(candidates) == 0 && !more {
 		s.reckoning.looked(upTo, closed)
 	}
 	if err != nil || len(candidates) == 0 {
-		return Result{}, err
+		return Result{More: more}, err
 	}
 	if err := s.stream.Passed(ctx); err != nil {
 		return Result{}, err

@@ -15,28 +15,39 @@ type scan struct {
 	upTo   string // as the database prints it; "" means that everything is to be read
 	closed []string
 	whole  time.Time // when everything was last read
+	// progress is how far that reading has come: it takes many passes, so that none of them is long.
+	progress *store.Progress
 }
 
 // wholeEvery is when everything is read again: a row may have been written with a next_retry_time long past.
 const wholeEvery = 2 * time.Minute
 
-// candidates reads the due rows of topics that are not closed.
-func (s *Sweeper) candidates(ctx context.Context, closed []string) ([]outbox.Row, error) {
+// candidates reads the due rows of topics that are not closed. more tells that only a part was looked at, without any.
+func (s *Sweeper) candidates(ctx context.Context, closed []string) (rows []outbox.Row, more bool, err error) {
 	slices.Sort(closed)
 	if !slices.Equal(closed, s.seen.closed) || time.Since(s.seen.whole) > wholeEvery {
 		s.seen = scan{closed: closed, whole: time.Now()}
 	}
+	if s.seen.progress == nil {
+		s.seen.progress = &store.Progress{}
+	}
 	now, err := s.rows.Now(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	grace := s.cfg.Grace
 	if s.kicked {
 		grace = 0 // it only spares rows that the stream has in its hands, which Passed waits for
 	}
-	rows, err := s.rows.Candidates(ctx, store.Query{Limit: s.cfg.Batch, Grace: grace, Except: closed, DueFrom: s.seen.upTo})
-	if err == nil && len(rows) == 0 && len(closed) > 0 {
-		s.seen.upTo = now
+	rows, err = s.rows.Candidates(ctx, store.Query{
+		Limit: s.cfg.Batch, Grace: grace, Except: closed, DueFrom: s.seen.upTo, Progress: s.seen.progress,
+	})
+	if err != nil || len(rows) > 0 || len(closed) == 0 {
+		return rows, false, err
 	}
-	return rows, err
+	if s.seen.progress.Advance() {
+		return nil, true, nil
+	}
+	s.seen.upTo = now
+	return nil, false, nil
 }
