@@ -4,13 +4,11 @@ package store
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
@@ -133,15 +131,7 @@ func (d *desk) state(t testing.TB, ref outbox.Ref) state {
 func (d *desk) count(t testing.TB, query string) int64 {
 	t.Helper()
 	var n int64
-	err := d.db.QueryRowContext(t.Context(), query).Scan(&n)
-	for range 100 {
-		// MySQL can't show its process list while a statement of any session has an emoji in it.
-		if shown, ok := errors.AsType[*mysql.MySQLError](err); !ok || shown.Number != 3854 {
-			break
-		}
-		err = d.db.QueryRowContext(t.Context(), query).Scan(&n)
-	}
-	require.NoError(t, err, query)
+	require.NoError(t, rig.Shown(func() error { return d.db.QueryRowContext(t.Context(), query).Scan(&n) }), query)
 	return n
 }
 

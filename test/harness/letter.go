@@ -4,13 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/test/rig"
 )
 
 // Letter is a row written by hand. Table, Topic and Content have the scene's first table, its first topic and a small
@@ -140,15 +138,7 @@ func (s *Scene) Session(statements ...string) *sql.Conn {
 func (s *Scene) Number(query string, args ...any) int {
 	s.t.Helper()
 	var n sql.NullInt64
-	err := s.DB.QueryRowContext(s.t.Context(), query, args...).Scan(&n)
-	for range 100 {
-		// MySQL can't show its process list while a statement of any session has an emoji in it.
-		if shown, ok := errors.AsType[*mysql.MySQLError](err); !ok || shown.Number != 3854 {
-			break
-		}
-		err = s.DB.QueryRowContext(s.t.Context(), query, args...).Scan(&n)
-	}
-	if err != nil {
+	if err := rig.Shown(func() error { return s.DB.QueryRowContext(s.t.Context(), query, args...).Scan(&n) }); err != nil {
 		s.t.Fatalf("%.200s: %v", query, err)
 	}
 	return int(n.Int64)
