@@ -276,9 +276,12 @@ func (a *assembler) take() position.End {
 	return end
 }
 
+// untold reports whether progress would return something: the present place is a boundary that nobody was told of.
+func (a *assembler) untold() bool { return a.moved && a.txn == nil }
+
 // progress returns an empty transaction when the boundary has moved, nil when it has not.
 func (a *assembler) progress() *Transaction {
-	if !a.moved || a.txn != nil {
+	if !a.untold() {
 		return nil
 	}
 	if a.delta.Empty() && a.executed == "" {

@@ -137,6 +137,23 @@ func TestS48S57ProgressWhileTheOutboxIsIdle(t *testing.T) {
 	}, rig.Own())
 }
 
+// Progress is told soon after a server falls idle, not with its next heartbeat: sweeps wait for it.
+func TestProgressDoesNotWaitForAHeartbeat(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, server *rig.Server) {
+		b := newBench(t, server)
+		b.cfg.HeartbeatPeriod, b.cfg.ReadTimeout = 20*time.Second, time.Minute
+		b.exec("CREATE TABLE other (a INT)")
+		b.stream()
+		b.exec("INSERT INTO other VALUES (1)")
+		require.Zero(t, b.next().Len())
+		began := time.Now()
+		b.exec("INSERT INTO other VALUES (2)")
+		require.Zero(t, b.next().Len())
+		require.Less(t, time.Since(began), 10*time.Second)
+	}, rig.Own())
+}
+
 func TestPurgedPositionIsToldOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, server *rig.Server) {

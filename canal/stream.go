@@ -54,7 +54,7 @@ func (r *Reader) Next(ctx context.Context) (*Transaction, error) {
 		if err != nil {
 			return nil, err
 		}
-		ev, err := ses.streamer.GetEvent(ctx)
+		ev, err := r.event(ctx, ses)
 		if err != nil && ctx.Err() != nil {
 			return nil, ctx.Err() // the session stays: a Next with another context goes on
 		}
@@ -75,6 +75,21 @@ func (r *Reader) Next(ctx context.Context) (*Transaction, error) {
 	}
 }
 
+// event returns the next event, nil when none has come by the time that progress is to be told: an idle server shows only by its
+// heartbeats, of which the first comes a whole period after the last event, that there is no more.
+func (r *Reader) event(ctx context.Context, ses *session) (*replication.BinlogEvent, error) {
+	if !r.dispatch.asm.untold() {
+		return ses.streamer.GetEvent(ctx)
+	}
+	soon, cancel := context.WithDeadline(ctx, r.reported.Add(progressPause))
+	defer cancel()
+	ev, err := ses.streamer.GetEvent(soon)
+	if err != nil && soon.Err() != nil && ctx.Err() == nil {
+		return nil, nil
+	}
+	return ev, err
+}
+
 // steadily returns a context that ends when ctx is cancelled, but not at its deadline: who waits for a moment only does not mean
 // that an event which has come meanwhile is to be given up, and the connection with it.
 func steadily(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -90,11 +105,12 @@ func steadily(ctx context.Context) (context.Context, context.CancelFunc) {
 	return steady, func() { stop(); cancel() }
 }
 
-// take handles an event and returns what Next is to return, if anything.
-func (r *Reader) take(ctx context.Context, ev *replication.BinlogEvent) (*Transaction, error) {
-	t, err := r.dispatch.handle(ctx, ev)
-	if err != nil {
-		return nil, err
+// take handles an event, or nil for none, and returns what Next is to return, if anything.
+func (r *Reader) take(ctx context.Context, ev *replication.BinlogEvent) (t *Transaction, err error) {
+	if ev != nil {
+		if t, err = r.dispatch.handle(ctx, ev); err != nil {
+			return nil, err
+		}
 	}
 	caughtUp, now := r.dispatch.caughtUp, time.Now()
 	if t == nil && r.dispatch.asm.moved && (caughtUp || now.Sub(r.reported) >= progressPause) {

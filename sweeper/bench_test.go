@@ -27,6 +27,7 @@ type gate struct {
 	journal []string
 	early   bool // too early for handing back
 	held    map[outbox.Ref]bool
+	probeAt map[string]time.Time
 	onHold  func()
 	full    int // so many hand-backs fail, because the stream had to give up holding
 }
@@ -62,18 +63,20 @@ func (g *gate) Closed() []string {
 	return names
 }
 
-func (g *gate) Work(time.Time) (probe, drain []string, wait time.Duration) {
+func (g *gate) Work(now time.Time) (probe, drain []string, wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for name, state := range g.states {
-		switch state {
-		case "closed":
+		switch left := g.probeAt[name].Sub(now); {
+		case state == "closed" && left <= 0:
 			probe = append(probe, name)
-		case "draining":
+		case state == "closed" && (wait == 0 || left < wait):
+			wait = left
+		case state == "draining":
 			drain = append(drain, name)
 		}
 	}
-	return probe, drain, 0
+	return probe, drain, wait
 }
 
 func (g *gate) BeginProbe(topic string) (probe, isOpen bool) {
@@ -85,8 +88,25 @@ func (g *gate) BeginProbe(topic string) (probe, isOpen bool) {
 }
 
 func (g *gate) ProbeAcked(_ context.Context, topic string) { g.set(topic, "open", "acked") }
-func (g *gate) Close(topic, _ string, _ time.Duration)     { g.set(topic, "closed", "close") }
-func (g *gate) ProbeLater(topic string, _ time.Duration)   { g.set(topic, g.state(topic), "later") }
+func (g *gate) Close(topic, _ string, wait time.Duration) {
+	g.wait(topic, wait)
+	g.set(topic, "closed", "close")
+}
+
+func (g *gate) ProbeLater(topic string, wait time.Duration) {
+	g.wait(topic, wait)
+	g.set(topic, g.state(topic), "later")
+}
+
+func (g *gate) wait(topic string, d time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.probeAt == nil {
+		g.probeAt = make(map[string]time.Time)
+	}
+	g.probeAt[topic] = time.Now().Add(d)
+}
+
 func (g *gate) Unhold(topic string) {
 	if g.state(topic) == "handing" {
 		g.set(topic, "draining", "unhold")

@@ -130,6 +130,21 @@ func TestDrainIsNotLeftForAnInterval(t *testing.T) {
 	})
 }
 
+// A closed topic whose next try comes while a pass goes on is tried after that pass, not an interval later.
+func TestProbeThatIsDueDuringAPassIsNotLeftForAnInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := closedBench(t)
+		b.gate.wait("orders", 10*time.Millisecond)
+		b.gate.states["slow"] = "draining"
+		b.table.put("slow", outbox.Pending, 2)
+		b.stream.onPassed = func() { time.Sleep(20 * time.Millisecond) }
+		b.start(t)
+		wait(t, time.Second)
+		require.Equal(t, "open", b.gate.state("orders"))
+	})
+}
+
 func TestRunCountsRoundsThatAreBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

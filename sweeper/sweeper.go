@@ -160,10 +160,15 @@ func (s *Sweeper) pause(err error) time.Duration {
 	if err != nil {
 		return min(wait, 2*time.Second)
 	}
-	if _, drain, gateWait := s.gate.Work(time.Now()); len(drain) > 0 || s.keys.Pending() {
+	probe, drain, gateWait := s.gate.Work(time.Now())
+	if len(drain) > 0 || s.keys.Pending() {
 		wait = min(wait, time.Second)
-	} else if gateWait > 0 {
+	}
+	if gateWait > 0 {
 		wait = min(wait, gateWait)
+	}
+	if len(probe) > 0 { // its time came while the pass went on
+		wait = 0
 	}
 	return max(wait, soonest)
 }

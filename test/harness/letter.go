@@ -98,7 +98,7 @@ func (s *Scene) Enter(outcome oracle.Outcome, sent time.Time, letters ...Letter)
 		l := s.filled(letters[i])
 		messages[i] = oracle.Message{
 			MsgID: l.ID, Table: l.Table, Topic: l.Topic, Key: l.Key, Content: oracle.HashOf([]byte(l.Content)),
-			Fate: l.Fate, Due: l.Due, Unlogged: l.Unlogged,
+			Fate: l.Fate, Due: l.Due.Truncate(time.Second), Unlogged: l.Unlogged,
 		}
 		if l.Key == "" {
 			messages[i].Key = l.ID
