@@ -189,9 +189,10 @@ func TestPace(t *testing.T) {
 	}
 	took(40, time.Millisecond, 20*time.Microsecond)
 	assert.Equal(t, 500, p.size, "a quick server gets the largest batches")
-	assert.Equal(t, 44*time.Millisecond, p.pause, "and a fifth of the time")
+	assert.Equal(t, 11*time.Millisecond, p.pause, "and half of the time")
 	took(10, time.Millisecond, 200*time.Microsecond)
-	assert.InDelta(t, 90, p.size, 40, "a slower one as many as it takes in the time")
+	assert.InDelta(t, 245, p.size, 2, "a slower one as many as it takes in the time")
+	assert.InDelta(t, batchGoal, p.pause, float64(time.Millisecond))
 	assert.False(t, p.busy)
 	took(10, 100*time.Millisecond, 20*time.Microsecond)
 	assert.Equal(t, firstBatch, p.size, "one that answers late no smaller than helps")

@@ -7,12 +7,13 @@ import "time"
 // pauses. Nothing is asked of the server for it. There is no memory of better times on purpose: a small batch costs more a
 // row than a large one, so that a busy hour would be taken for one that never ends.
 const (
-	// batchGoal is how long a batch may take from its first lock to its commit. After a longer one they are smaller.
+	// batchGoal is how long a batch should take from its first lock to its commit. After a longer one they are smaller.
 	batchGoal = 50 * time.Millisecond
 	// long is when even a small batch is too much: its rows are large, or the server hardly answers.
 	long = 4 * batchGoal
-	// rest is how many times its own length archiving pauses after a batch: it takes a fifth of one session's time at most.
-	rest = 4
+	// rest is how many times its own length archiving pauses after a batch, so that it takes half of one session's time at most.
+	// Where even small batches take too long it is longRest, for a fifth.
+	rest, longRest = 1, 4
 	// firstBatch is the size where nothing is known yet. On a busy server batches do not get smaller than that: it answers each
 	// of a batch's statements late, however few the rows, so that smaller ones would take as long and move less. Only after a
 	// long one they do, down to leastBatch.
@@ -37,11 +38,15 @@ func (p *pace) took(rows int, d time.Duration) {
 		least = min(leastBatch, p.most)
 	}
 	p.busy = d > batchGoal && p.size <= least
-	switch {
-	case d > batchGoal:
-		p.size = max(p.size/2, min(p.size, least))
-	case d < batchGoal/2 && rows >= p.size:
-		p.size = min(p.size+p.size/4+1, p.most)
+	switch fitting := int(float64(p.size) * batchGoal.Seconds() / max(d, time.Microsecond).Seconds()); {
+	case fitting < p.size:
+		p.size = max(fitting, p.size/2, min(p.size, least))
+	case rows >= p.size:
+		p.size = min(fitting, p.size+p.size/4+1, p.most)
 	}
-	p.pause = min(rest*d, longestPause)
+	times := time.Duration(rest)
+	if p.busy {
+		times = longRest
+	}
+	p.pause = min(times*d, longestPause)
 }

@@ -10,7 +10,7 @@ import (
 type mention struct {
 	// table: a local message table, qualified or of the statement's own database.
 	table bool
-	// name: a name that some local message table has, or one of their databases. More than table, for statements that
+	// name: a name that some local message table has, or one of their databases itself. More than table, for statements that
 	// may change what a name means.
 	name bool
 }
@@ -24,9 +24,12 @@ func (p Patterns) mentions(query []byte, database string) mention {
 		before  string // the name before a dot
 		dotted  bool
 		current string
+		whole   bool // current is one of their databases, if no table of it follows
 	)
 	for {
 		token, kind := t.next()
+		m.name = m.name || whole && kind != tokenDot
+		whole = false
 		switch kind {
 		case tokenEnd:
 			return m
@@ -39,7 +42,8 @@ func (p Patterns) mentions(query []byte, database string) mention {
 		case tokenName:
 		}
 		current = token
-		m.name = m.name || p.MatchName(token) || p.MatchDatabase(token)
+		m.name = m.name || p.MatchName(token)
+		whole = p.MatchDatabase(token)
 		owner := database
 		if dotted {
 			owner = before

@@ -197,12 +197,12 @@ func waitFor[T any](ctx context.Context, d *decoder, st *tableState, ask func() 
 			began = time.Now()
 		}
 		if d.waiting != nil && time.Since(began) >= waitingPause {
-			d.waiting(fmt.Sprintf("the columns of %s can't be read: %s; grant SELECT on it if that is missing", st.table, plain(err)))
+			d.waiting(fmt.Sprintf("the columns of %s can't be read: %s; grant SELECT on it if that is missing, end the session that has locked it", st.table, plain(err)))
 		}
 		if now := time.Now(); now.Sub(d.lastWarned) > warnPause {
 			d.lastWarned = now
 			d.log.Warn().Str("table", st.table.String()).Str("error", plain(err)).
-				Msg("can't read the table's columns, waiting: grant SELECT on it if that is missing")
+				Msg("can't read the table's columns, waiting: grant SELECT on it if that is missing, end the session that has locked it")
 		}
 		if waitErr := d.wait(ctx, backoff.Next()); waitErr != nil {
 			return v, waitErr

@@ -65,8 +65,11 @@ func TestMentions(t *testing.T) {
 		"ALTER TABLE `app` . `msg`":                                 {table: true, name: true},
 		"ALTER TABLE elsewhere.msg":                                 {name: true},
 		"RENAME TABLE a TO shop.msg_12, b TO c":                     {table: true, name: true},
-		"RENAME TABLE a TO shop.msg_12x":                            {name: true}, // the database may be dropped
+		"RENAME TABLE a TO shop.msg_12x":                            {},
+		"CREATE TABLE `shop`.`orders` (a INT)":                      {},
+		"CREATE TABLE shop . orders LIKE shop.b":                    {},
 		"DROP DATABASE shop":                                        {name: true},
+		"DROP DATABASE `shop` /* for good */":                       {name: true},
 		"ALTER TABLE msg2":                                          {},
 		"INSERT INTO x VALUES ('msg', 'it''s msg')":                 {},
 		"INSERT INTO x VALUES ('a\\'', msg)":                        {table: true, name: true},

@@ -111,11 +111,7 @@ func (s *Store) moveIn(ctx context.Context, tx *sql.Tx, t *Table, ids []uint64) 
 	if err := touch(ctx, tx, history); err != nil {
 		return 0, err
 	}
-	both, err := readShapes(ctx, tx, t.Table, history)
-	if err != nil {
-		return 0, err
-	}
-	columns, err := both.copied()
+	columns, err := s.copied(ctx, tx, t.Table, history)
 	if err != nil {
 		return 0, err
 	}

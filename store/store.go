@@ -108,6 +108,8 @@ type Store struct {
 	mu     sync.RWMutex
 	tables []Table
 	byName map[outbox.Table]*Table
+	// copiedTo is what Move has found out about each history.
+	copiedTo map[outbox.Table]copiedColumns
 }
 
 // Open connects, and finds the tables. It fails when a pattern matches no table, or a table lacks a column.

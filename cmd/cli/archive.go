@@ -109,6 +109,9 @@ func (a *app) archive(ctx context.Context, s *scope, rows *store.Store, dryRun b
 		view.Tables = append(view.Tables, archiveTable{table.String(), n})
 	}
 	slices.SortFunc(view.Tables, func(a, b archiveTable) int { return cmp.Compare(a.Table, b.Table) })
+	if failed != nil && ctx.Err() != nil {
+		failed = exit(ExitFailed, errors.New("interrupted: what was moved is in the history, run it again for the rest"))
+	}
 	return errors.Join(failed, a.print(view))
 }
 

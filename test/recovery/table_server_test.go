@@ -87,26 +87,38 @@ func (s *scene) onlyGone(v *oracle.Verdict, prefixes ...string) {
 }
 
 // TestTableIsDropped: its rows hold the checkpoint, and readiness says why, until it is made again. Its new rows have the
-// ids of the old ones, which are marked by their msg_ids only, that is not at all.
+// ids of the old ones, which are marked by their msg_ids only, that is not at all. MariaDB does not name the columns, so there
+// what was not read before has gone with the table.
 func TestTableIsDropped(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, harness.Cast{SQL: rig.MySQL(t), Silent: true})
-	r := s.Start()
-	s.CaughtUp(patience)
-	r.Pause()
-	s.Post(s.DB, harness.Numbered("old", 5)...)
-	s.Exec(s.DB, "CREATE TABLE "+s.Database+".shape LIKE "+s.Tables[0])
-	s.Exec(s.DB, "DROP TABLE "+s.Tables[0])
-	r.Resume()
-	s.Seen(5, patience)
-	unready(t, r, "rows wait")
-	s.Exec(s.DB, "RENAME TABLE "+s.Database+".shape TO "+s.Tables[0])
-	found := s.recovered(r, "table-gone")
-	assert.Positive(t, found.Held)
-	s.Post(s.DB, harness.Numbered("new", 5)...)
-	s.onlyGone(s.Judge(patience, oracle.Options{}), "old")
-	s.CaughtUp(patience)
-	require.Equal(t, 10, s.Log.Distinct())
+	for name, start := range both {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, harness.Cast{SQL: start(t), Silent: name == "MySQL"})
+			r := s.Start()
+			s.CaughtUp(patience)
+			r.Pause()
+			s.Post(s.DB, harness.Numbered("old", 5)...)
+			s.Exec(s.DB, "CREATE TABLE "+s.Database+".shape LIKE "+s.Tables[0])
+			s.Exec(s.DB, "DROP TABLE "+s.Tables[0])
+			r.Resume()
+			kind, readable := "gone", 0
+			if name == "MySQL" {
+				kind, readable = "table-gone", 5
+				s.Seen(readable, patience)
+				unready(t, r, "rows wait")
+			} else {
+				s.recovered(r, kind)
+			}
+			s.Exec(s.DB, "RENAME TABLE "+s.Database+".shape TO "+s.Tables[0])
+			found := s.recovered(r, kind)
+			assert.Equal(t, name == "MySQL", found.Held > 0)
+			s.Post(s.DB, harness.Numbered("new", 5)...)
+			s.onlyGone(s.Judge(patience, oracle.Options{}), "old")
+			s.CaughtUp(patience)
+			require.Equal(t, readable+5, s.Log.Distinct())
+		})
+	}
 }
 
 // TestTableIsRenamedAwayAndBack while the relay runs: what is acked waits for it, and nothing is sent twice. MariaDB does not

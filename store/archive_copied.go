@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"regexp"
+
+	"example.com/outbox-relay/outbox"
+)
+
+// copiedColumns are the columns that go to a history, and the two definitions of which that was found out.
+type copiedColumns struct {
+	definitions string
+	names       []string
+}
+
+// copied returns the columns that go to the history. Both tables are locked against being altered by tx. information_schema costs
+// milliseconds on a busy server, so it is asked only when a definition has changed.
+func (s *Store) copied(ctx context.Context, tx *sql.Tx, table, history outbox.Table) ([]string, error) {
+	definitions := ""
+	for _, t := range []outbox.Table{table, history} {
+		text, err := definition(ctx, tx, t)
+		if err != nil {
+			return nil, err
+		}
+		definitions += text
+	}
+	s.mu.RLock()
+	known := s.copiedTo[history]
+	s.mu.RUnlock()
+	if known.definitions == definitions {
+		return known.names, nil
+	}
+	both, err := readShapes(ctx, tx, table, history)
+	if err != nil {
+		return nil, err
+	}
+	names, err := both.copied()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.copiedTo == nil {
+		s.copiedTo = make(map[outbox.Table]copiedColumns)
+	}
+	s.copiedTo[history] = copiedColumns{definitions: definitions, names: names}
+	return names, nil
+}
+
+// nextID is what changes in a definition with every row.
+var nextID = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
+
+func definition(ctx context.Context, tx *sql.Tx, table outbox.Table) (string, error) {
+	var name, text string
+	if err := tx.QueryRowContext(ctx, "SHOW CREATE TABLE "+outbox.QuoteTable(table)).Scan(&name, &text); err != nil {
+		return "", err
+	}
+	return nextID.ReplaceAllString(text, ""), nil
+}
