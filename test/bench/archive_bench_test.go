@@ -25,8 +25,8 @@ const (
 	million = 1_000_000
 	// calm is how long the writers are measured without the archive, before it and again after it.
 	calm = 30 * time.Second
-	// patience is how long they go on while the million moves; what is left then moves without them.
-	patience = 4 * time.Minute
+	// patience is how long the million may take beside them.
+	patience = 12 * time.Minute
 )
 
 // TestArchiveMillion moves a million consumed rows to the history while services commit 2 000 rows a second, each a
@@ -48,18 +48,12 @@ func TestArchiveMillion(t *testing.T) {
 			before := s.during("without, before", calm)
 			archive := s.archive()
 			with := s.until("with the archive", archive, patience)
-			amid := archive.stop(t)
+			archive.end(t)
 			during := s.count(s.table + "_history")
-			t.Logf("archived beside the writers: %d rows in %s (%.0f/s); ended by itself: %t\n%s", during, archive.took.Round(time.Second),
-				float64(during)/archive.took.Seconds(), !amid, archive.out.String()+archive.log.String())
+			t.Logf("archived beside the writers: %d rows in %s (%.0f/s)\n%s", during, archive.took.Round(time.Second),
+				float64(during)/archive.took.Seconds(), archive.out.String()+archive.log.String())
 			after := s.during("without, after", calm)
 			halt()
-			if amid {
-				archive = s.archive()
-				archive.wait(t)
-				t.Logf("archived without writers: %d rows in %s (%.0f/s)\n%s", million-during, archive.took.Round(time.Second),
-					float64(million-during)/archive.took.Seconds(), archive.out.String())
-			}
 			reference := (before.P99 + after.P99) / 2
 			t.Logf("the writers' p99: %s before, %s with, %s after: %.2f times what it was", before.P99, with.P99, after.P99,
 				with.P99.Seconds()/reference.Seconds())
@@ -187,29 +181,14 @@ func (s *setting) archive() *command {
 	return c
 }
 
-// stop ends the archive if it still runs, and tells whether it did. It goes on another time.
-func (c *command) stop(t *testing.T) (amid bool) {
+// end stops the archive if it still runs, which it should not.
+func (c *command) end(t *testing.T) {
 	t.Helper()
 	select {
 	case <-c.exited:
-		require.NoError(t, c.err, c.log.String())
-		return false
 	default:
+		assert.NoError(t, c.process.Signal(syscall.SIGTERM))
+		<-c.exited
 	}
-	require.NoError(t, c.process.Signal(syscall.SIGTERM))
-	<-c.exited
-	return true
-}
-
-// wait waits for the end of the pass, a quarter of an hour at most.
-func (c *command) wait(t *testing.T) {
-	t.Helper()
-	timer := time.NewTimer(15 * time.Minute)
-	defer timer.Stop()
-	select {
-	case <-c.exited:
-		require.NoError(t, c.err, c.log.String())
-	case <-timer.C:
-		t.Fatal("the archive has not ended")
-	}
+	assert.NoError(t, c.err, c.log.String())
 }
