@@ -7,17 +7,18 @@ import "time"
 // pauses. Nothing is asked of the server for it. There is no memory of better times on purpose: a small batch costs more a
 // row than a large one, so that a busy hour would be taken for one that never ends.
 const (
-	// batchGoal is how long a batch should take from its first lock to its commit. After a longer one they are smaller.
-	batchGoal = 50 * time.Millisecond
-	// long is when even a small batch is too much: its rows are large, or the server hardly answers.
-	long = 4 * batchGoal
-	// rest is how many times its own length archiving pauses after a batch, so that it takes half of one session's time at most.
-	// Where even small batches take too long it is longRest, for a fifth.
-	rest, longRest = 1, 4
+	// batchGoal is how long a batch should take from its first lock to its commit: no longer than what the services' slow commits
+	// take anyway. After a longer one batches are smaller.
+	batchGoal = 20 * time.Millisecond
+	// slow is when a small batch tells of a busy server, long when even that is too much: its rows are large, or the server
+	// hardly answers.
+	slow, long = 50 * time.Millisecond, 200 * time.Millisecond
+	// rest is how many times its own length archiving pauses after a batch: it takes a quarter of one session's time at most.
+	rest = 3
 	// firstBatch is the size where nothing is known yet. On a busy server batches do not get smaller than that: it answers each
 	// of a batch's statements late, however few the rows, so that smaller ones would take as long and move less. Only after a
 	// long one they do, down to leastBatch.
-	firstBatch, leastBatch = 100, 10
+	firstBatch, leastBatch = 200, 10
 	// longestPause bounds the pause after one batch.
 	longestPause = 5 * time.Second
 )
@@ -37,16 +38,12 @@ func (p *pace) took(rows int, d time.Duration) {
 	if d > long {
 		least = min(leastBatch, p.most)
 	}
-	p.busy = d > batchGoal && p.size <= least
+	p.busy = d > slow && p.size <= least
 	switch fitting := int(float64(p.size) * batchGoal.Seconds() / max(d, time.Microsecond).Seconds()); {
 	case fitting < p.size:
 		p.size = max(fitting, p.size/2, min(p.size, least))
 	case rows >= p.size:
 		p.size = min(fitting, p.size+p.size/4+1, p.most)
 	}
-	times := time.Duration(rest)
-	if p.busy {
-		times = longRest
-	}
-	p.pause = min(times*d, longestPause)
+	p.pause = min(rest*d, longestPause)
 }

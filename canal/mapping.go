@@ -146,7 +146,7 @@ func (m *mapper) locate(mp *mapping, t outbox.Table, names []string) error {
 // insert is listed, since it is compared with the table later.
 func unprovenFields(tm *replication.TableMapEvent, index [numFields]int) []field {
 	var list []field
-	for _, f := range []field{fieldID, fieldMsgID, fieldTopic, fieldContent, fieldCreated, fieldKey, fieldTrace} {
+	for _, f := range []field{fieldID, fieldMsgID, fieldTopic, fieldContent, fieldCreated, fieldKey, fieldTrace, fieldBodyRef} {
 		for i := range tm.ColumnType {
 			if index[f] >= 0 && i != index[f] && sameShape(tm, i, index[f]) {
 				list = append(list, f)

@@ -38,9 +38,10 @@ type Reader struct {
 	cursor   *Cursor // behind what Next returned last
 	backoff  *retry.Backoff
 	// stuck counts the sessions that ended, for a reason that may be the position's, before they brought anything.
-	stuck int
-	stale uint32 // the server's number of a connection that went silent, 0 when there is none
-	still standstill
+	stuck    int
+	toldLost bool   // the log says that the connection is lost
+	stale    uint32 // the server's number of a connection that went silent, 0 when there is none
+	still    standstill
 	// reported is when Next last returned, noted when State was last written.
 	reported, noted time.Time
 	server          *server

@@ -84,7 +84,7 @@ func (r *Reader) event(ctx context.Context, ses *session) (*replication.BinlogEv
 	soon, cancel := context.WithDeadline(ctx, r.reported.Add(progressPause))
 	defer cancel()
 	ev, err := ses.streamer.GetEvent(soon)
-	if err != nil && soon.Err() != nil && ctx.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil, nil
 	}
 	return ev, err
@@ -213,7 +213,7 @@ func (r *Reader) connect(ctx context.Context) error {
 		ses.close()
 		return errClosed
 	}
-	r.session, r.server = ses, f.server
+	r.session, r.server, r.toldLost = ses, f.server, false
 	r.state.connected(time.Now())
 	r.log.Info().Str("position", s.Position.String()).Str("server", s.Position.Server).Str("version", f.server.text).
 		Msg("streaming")
@@ -242,7 +242,7 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 	if reason == reasonTimeout {
 		r.stale = id
 	}
-	first := r.state.get().Connected || r.stuck == 0
+	first := r.state.get().Connected || !r.toldLost
 	r.state.disconnected(time.Now(), reason, err)
 	r.observe.Reconnect(reason)
 	if reason == reasonFatal || reason == reasonMalform {
@@ -253,6 +253,7 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 	}
 	event := r.log.Debug()
 	if first {
+		r.toldLost = true
 		event = r.log.Warn()
 	}
 	event.Str("reason", reason).Str("error", plain(err)).Msg("binlog connection lost, reconnecting")

@@ -17,6 +17,31 @@ import (
 	"example.com/outbox-relay/store"
 )
 
+// The sweeper's lone first message to a topic takes long: what the stream has for the topic is not held meanwhile.
+func TestSlowTryOfTheSweeperHoldsNoMessages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newFlowBench()
+		answers := make(chan struct{})
+		b.broker.answers = answers
+		p := &publisher{flow: b.flow, gone: make(chan struct{})}
+		probe, _ := b.gate.BeginProbe("orders")
+		require.True(t, probe)
+		tried := make(chan error, 1) // size 1: the goroutine ends by itself
+		go func() { tried <- p.Try(t.Context(), "orders", &router.Record{Topic: "orders"}) }()
+		synctest.Wait()
+		require.NoError(t, b.publish(t.Context(), b.message("k")))
+		require.Empty(t, b.verdicts())
+		advance(t, holdAtMost)
+		require.Equal(t, []string{"deferred m1"}, b.verdicts())
+		close(answers)
+		require.NoError(t, <-tried)
+		b.gate.ProbeAcked(t.Context(), "orders")
+		require.Equal(t, draining, b.state())
+		b.settle()
+	})
+}
+
 // sendAll publishes n messages to an open topic.
 func sendAll(t *testing.T, b *flowBench, n int) []*item {
 	t.Helper()
@@ -201,7 +226,7 @@ func TestSweepersRecordsShareTheProducer(t *testing.T) {
 	require.Equal(t, byPartition{"orders": {0: 6}}, b.offsets.snapshot(b.marker))
 	p.Marked()
 	require.Equal(t, byPartition{"orders": {0: 7}}, b.offsets.snapshot(b.marker))
-	require.NoError(t, p.Try(t.Context(), &router.Record{Topic: "orders", Key: []byte("k")}))
+	require.NoError(t, p.Try(t.Context(), "orders", &router.Record{Topic: "orders", Key: []byte("k")}))
 	class, reason := p.Classify(errNoTopic)
 	require.Equal(t, retry.Refused, class)
 	require.Equal(t, "no_topic", reason)

@@ -120,6 +120,7 @@ func (g *Gate) Hold(ctx context.Context, name string) bool {
 	t.state = handing
 	t.holds++
 	mine := t.holds
+	time.AfterFunc(holdAtMost, func() { g.unhold(t, mine) })
 	// A stream that had to give up holding goes on deferring: then this would not end while it is busy.
 	for t.deferring > 0 && t.state == handing {
 		if t.deferred == nil {
@@ -135,12 +136,8 @@ func (g *Gate) Hold(ctx context.Context, name string) bool {
 		}
 		g.mu.Lock()
 	}
-	still := t.state == handing
-	g.mu.Unlock()
-	if still {
-		time.AfterFunc(holdAtMost, func() { g.unhold(t, mine) })
-	}
-	return still
+	defer g.mu.Unlock()
+	return t.state == handing
 }
 
 // Held returns which rows of a topic are held. Those that were written with a next_retry_time look deferred in the table.

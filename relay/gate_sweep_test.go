@@ -78,6 +78,25 @@ func TestHoldingEndsByItself(t *testing.T) {
 	})
 }
 
+// A deferring UPDATE that is never done, of a row that somebody has locked for long, does not keep the stream holding.
+func TestHoldingEndsByItselfBeforeItHasBegun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newGateBench()
+		b.closeAndDrain(true)
+		b.pass(t.Context(), 1)
+		held := make(chan bool, 1) // size 1: the goroutine ends by itself
+		go func() { held <- b.Hold(t.Context(), "orders") }()
+		synctest.Wait()
+		b.pass(t.Context(), 3)
+		require.Equal(t, handing, b.state())
+		advance(t, holdAtMost)
+		require.False(t, <-held)
+		require.Equal(t, draining, b.state())
+		require.Len(t, b.sink.left, 4)
+	})
+}
+
 // advance lets the bubble's clock run.
 func advance(t *testing.T, d time.Duration) {
 	t.Helper()

@@ -75,9 +75,7 @@ func (r *Relay) current() *session {
 func (r *Relay) survey(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
 	defer cancel()
-	if err := r.deps.Rows.Refresh(ctx); err != nil {
-		r.log.Debug().Err(err).Msg("tables not read again")
-	}
+	r.noteTables(r.deps.Rows.Refresh(ctx))
 	if counts, oldest, err := r.deps.Rows.Count(ctx); err == nil {
 		for status, n := range counts {
 			r.deps.Metrics.TableRows.WithLabelValues(status.String()).Set(float64(n))
@@ -95,6 +93,18 @@ func (r *Relay) survey(ctx context.Context, s *session) {
 	if d, err := r.deps.Distance(ctx, safe); err == nil {
 		r.noteDistance(d)
 	}
+}
+
+// noteTables tells once when the tables can't be read again: a new shard is not known then, and so can't be marked.
+func (r *Relay) noteTables(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != r.tablesErr {
+		r.log.Warn().Err(err).Msg("tables not read again, new ones can't be marked")
+	}
+	r.tablesErr = text
 }
 
 func (r *Relay) noteDistance(d canal.Distance) {

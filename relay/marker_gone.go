@@ -54,7 +54,7 @@ func (m *marker) noteGone(err error) {
 		m.mu.Lock()
 		m.missing = missing
 		m.mu.Unlock()
-		m.log.Error().Err(err).Msg("rows of a missing table can't be marked and hold the checkpoint: bring the table back, or reset the checkpoint")
+		m.log.Error().Err(err).Msg("rows of a missing table can't be marked, they hold the checkpoint and the sweeps: bring the table back, or reset the checkpoint")
 	}
 }
 

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"time"
 
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/retry"
@@ -38,9 +39,12 @@ func (p *publisher) Publish(ctx context.Context, rec *router.Record, done func(e
 // Gone is closed once the producer is closed.
 func (p *publisher) Gone() <-chan struct{} { return p.gone }
 
-// Try sends a record alone.
-func (p *publisher) Try(ctx context.Context, rec *router.Record) error {
-	a := p.flow.prober.try(ctx, rec, func(int) {})
+// Try sends a record alone, and sees to it that what the stream has for the topic is not held for long meanwhile.
+func (p *publisher) Try(ctx context.Context, topic string, rec *router.Record) error {
+	t := p.flow.gate.lookup(topic)
+	slow := time.AfterFunc(holdAtMost, func() { p.flow.gate.probeIsSlow(t) })
+	defer slow.Stop()
+	a := p.flow.prober.try(ctx, rec, func(maxBytes int) { p.flow.gate.sawReachable(t, true, maxBytes) })
 	if a.err == nil {
 		p.flow.offsets.sweptAcked(rec.Topic, a.partition, a.offset)
 	}

@@ -54,6 +54,8 @@ type Relay struct {
 	lastErr  error
 	// primaryErr is why the primary could not be asked last, nil when it could.
 	primaryErr error
+	// tablesErr is why the tables could not be read again last; the housekeeping owns it.
+	tablesErr  string
 	recoveries *recoveries
 	zone       time.Duration
 	zoneSet    bool

@@ -108,13 +108,26 @@ func (s *Store) Resend(ctx context.Context, a Archived, note string) error {
 	if err != nil {
 		return fmt.Errorf("%w: message %s: %w", ErrFilter, a.MsgID, err)
 	}
+	unanswered := false // a commit that has perhaps moved the row
 	return s.onTable(ctx, s.archive, "resend a message of", a.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		if !t.HasHeaders {
 			return lacksHeaders(t)
 		}
-		return transact(ctx, conn, func(tx *sql.Tx) error { return s.resendIn(ctx, tx, t, a, headers, note) })
+		moved := false
+		err := transact(ctx, conn, func(tx *sql.Tx) error {
+			err := s.resendIn(ctx, tx, t, a, headers, note)
+			moved = err == nil
+			return err
+		})
+		if unanswered && errors.Is(err, errNotInHistory) {
+			return nil
+		}
+		unanswered = moved && err != nil
+		return err
 	})
 }
+
+var errNotInHistory = errors.New("not in the history any more")
 
 // CanResend says what Resend would: nil, ErrInTable or ErrFilter. It changes nothing.
 func (s *Store) CanResend(ctx context.Context, a Archived) error {
@@ -149,7 +162,7 @@ func (s *Store) resendIn(ctx context.Context, tx *sql.Tx, t *Table, a Archived, 
 		return err
 	}
 	if len(locked) == 0 {
-		return fmt.Errorf("%w: message %s is not in the history any more", ErrFilter, a.MsgID)
+		return fmt.Errorf("%w: message %s is %w", ErrFilter, a.MsgID, errNotInHistory)
 	}
 	both, err := readShapes(ctx, tx, t.Table, a.History)
 	if err != nil {

@@ -33,7 +33,7 @@ func (s *Store) Backlog(ctx context.Context, q Query) ([]outbox.Ref, error) {
 			}
 			return nil
 		})
-		if err != nil {
+		if unlessGone(err) != nil {
 			return nil, err
 		}
 		refs = append(refs, found...)
@@ -48,7 +48,7 @@ func (s *Store) oldest(ctx context.Context, q Query) ([]outbox.Row, error) {
 		first := q
 		first.Early, first.Limit = true, 1
 		rows, err := s.tableCandidates(ctx, table.Table, first)
-		if err != nil {
+		if unlessGone(err) != nil {
 			return nil, err
 		}
 		if len(rows) > 0 && rows[0].Status == outbox.Failed && !q.Early {

@@ -76,7 +76,7 @@ func (s *Store) Candidates(ctx context.Context, q Query) ([]outbox.Row, error) {
 		some := q
 		some.Limit = q.Limit - len(found)
 		rows, err := s.tableCandidates(ctx, name, some)
-		if err != nil {
+		if unlessGone(err) != nil {
 			return nil, err
 		}
 		found = append(found, rows...)

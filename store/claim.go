@@ -51,16 +51,32 @@ func (s *Store) claim(ctx context.Context, refs []outbox.Ref, lease time.Duratio
 // the locked rows are found and left out, or the patience is over and the rest is left for the next round.
 func (s *Store) claimSome(ctx context.Context, g group, lease time.Duration, which claimable, patience *int) ([]outbox.Row, error) {
 	var claimed []outbox.Row
+	unsure := map[outbox.Ref]bool{} // a commit that claimed them was not answered
 	err := s.onTable(ctx, s.work, "claim rows of", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		claimed = nil
+		var rows []outbox.Row
+		committing := false
 		err := transact(ctx, conn, func(tx *sql.Tx) (err error) {
-			claimed, err = s.claimIn(ctx, tx, t, g.refs, lease, which)
+			rows, err = s.claimIn(ctx, tx, t, g.refs, lease, which)
+			committing = err == nil
 			return err
 		})
-		if err != nil {
-			claimed = nil
+		switch {
+		case err == nil:
+			claimed = rows
+		case committing:
+			for i := range rows {
+				unsure[rows[i].Ref()] = true
+			}
 		}
 		return err
 	})
+	for i := range claimed {
+		delete(unsure, claimed[i].Ref())
+	}
+	if err == nil && len(unsure) > 0 {
+		return nil, &Error{Op: "claim rows of " + g.table.String(), kind: ErrUnreachable, text: fmt.Sprintf("the commit of a claim was not answered, %d rows wait until it ends", len(unsure))}
+	}
 	if s.features().skipLocked || !errors.Is(err, ErrBusy) {
 		return claimed, err
 	}

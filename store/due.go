@@ -20,7 +20,7 @@ func (s *Store) NextDue(ctx context.Context) (time.Time, bool, error) {
 	for _, table := range s.Tables() {
 		for _, status := range []outbox.Status{outbox.Pending, outbox.Failed} {
 			due, ok, err := s.nextDue(ctx, table.Table, status)
-			if err != nil {
+			if unlessGone(err) != nil {
 				return time.Time{}, false, err
 			}
 			if ok && (nearest.IsZero() || due.Before(nearest)) {

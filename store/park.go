@@ -122,7 +122,7 @@ func (s *Store) Parked(ctx context.Context, slot Slot, limit int) ([]outbox.Row,
 				t.col("status"), s.numberText(outbox.Pending), t.col("next_retry_time"), literal(slot.time()), t.col("id"), limit-len(found)))
 			return err
 		})
-		if err != nil {
+		if unlessGone(err) != nil {
 			return nil, err
 		}
 		found = append(found, some...)

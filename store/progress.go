@@ -41,6 +41,9 @@ func (p *Progress) Advance() (more bool) {
 	return more
 }
 
+// Begun reports whether a part was looked at and there is more.
+func (p *Progress) Begun() bool { return p != nil && len(p.at) > 0 }
+
 // begin forgets how far a call has come whose rows are still to be dealt with.
 func (p *Progress) begin() {
 	if p != nil {

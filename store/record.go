@@ -26,7 +26,7 @@ func (s *Store) LastIDs(ctx context.Context) (map[outbox.Table]uint64, error) {
 			last[t.Table] = number
 			return err
 		})
-		if err != nil {
+		if unlessGone(err) != nil {
 			return nil, err
 		}
 	}
@@ -42,7 +42,7 @@ func (s *Store) Unrecorded(ctx context.Context, last map[outbox.Table]uint64, li
 			refs, err = readRefs(ctx, conn, t, s.unrecordedQuery(t, id, limit))
 			return err
 		})
-		if err != nil || len(refs) > 0 {
+		if unlessGone(err) != nil || len(refs) > 0 {
 			return refs, err
 		}
 	}

@@ -236,9 +236,19 @@ func (s *Store) onTable(ctx context.Context, p *pool, op string, name outbox.Tab
 	var refused *Error
 	// A table that is not known may be a new shard, or one that was renamed away and is back.
 	if errors.Is(err, ErrGone) || errors.As(err, &refused) && refused.Number != 0 && errors.Is(err, ErrSchema) {
-		if s.Refresh(ctx) == nil {
+		again := s.Refresh(ctx)
+		if again == nil {
 			return attempt()
 		}
+		err = fmt.Errorf("%w (looking for the tables again: %s)", err, again.Error())
+	}
+	return err
+}
+
+// unlessGone drops the error of a table that is gone: nothing is in it, and it is no reason to leave out the others.
+func unlessGone(err error) error {
+	if errors.Is(err, ErrGone) {
+		return nil
 	}
 	return err
 }

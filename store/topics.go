@@ -50,7 +50,7 @@ func (s *Store) topics(ctx context.Context, query func(*Table) string) ([]string
 			}
 			return err
 		})
-		if err != nil {
+		if unlessGone(err) != nil {
 			return nil, err
 		}
 	}

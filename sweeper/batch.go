@@ -105,7 +105,7 @@ func (s *Sweeper) lone(ctx context.Context, topic string, b *batch) bool {
 	p := b.take()
 	err := p.bodyless
 	if err == nil {
-		err = s.out.Try(ctx, p.rec)
+		err = s.out.Try(ctx, topic, p.rec)
 	}
 	if err == nil {
 		s.noteSent(b, &p)

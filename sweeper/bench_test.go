@@ -196,7 +196,9 @@ func (b *broker) Publish(_ context.Context, rec *router.Record, done func(error)
 	return nil
 }
 
-func (b *broker) Try(_ context.Context, rec *router.Record) error { return b.deliver(rec, "~") }
+func (b *broker) Try(_ context.Context, _ string, rec *router.Record) error {
+	return b.deliver(rec, "~")
+}
 
 // Fill knows no staged bodies but what a test says.
 func (b *broker) Fill(_ context.Context, rows []outbox.Row) (n int, errs []error) {

@@ -16,7 +16,8 @@ type keys struct {
 	alone   []uint64
 	after   bool // a dead letter holds its key
 	ready   bool
-	holds   bool // whether the stream can hold
+	more    []store.Slot // others that are ready too
+	holds   bool         // whether the stream can hold
 	journal []string
 	spent   int
 }
@@ -52,7 +53,7 @@ func (k *keys) Ready() []store.Slot {
 		return nil
 	}
 	k.ready = false
-	return []store.Slot{1}
+	return append([]store.Slot{1}, k.more...)
 }
 
 func (k *keys) Pending() bool { return k.ready }

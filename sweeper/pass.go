@@ -100,8 +100,8 @@ func (s *Sweeper) general(ctx context.Context) (Result, error) {
 			return total, err
 		}
 	}
-	total.More = len(candidates) == s.cfg.Batch && total.Sent+total.Parked > 0
-	if len(candidates) < s.cfg.Batch && len(rows) == len(candidates) {
+	total.More = more || len(candidates) == s.cfg.Batch && total.Sent+total.Parked > 0
+	if !more && len(candidates) < s.cfg.Batch && len(rows) == len(candidates) {
 		s.reckoning.looked(upTo, closed)
 	}
 	return total, nil

@@ -99,8 +99,8 @@ type Publisher interface {
 	Marked()
 	// Gone is closed once no result will come any more.
 	Gone() <-chan struct{}
-	// Try sends one record alone and waits for its ack, not for long.
-	Try(ctx context.Context, rec *router.Record) error
+	// Try sends one record of a row's topic alone and waits for its ack, not for long.
+	Try(ctx context.Context, topic string, rec *router.Record) error
 	// Appeared reports whether a topic that did not exist when it was last tried exists now.
 	Appeared(ctx context.Context, topic string) bool
 	// Classify says what a failure means, and the metric label of its reason.

@@ -20,11 +20,15 @@ const releaseBatches = 10
 // letter that the table shows as due is parked by then, and so goes first.
 func (s *Sweeper) release(ctx context.Context) (Result, error) {
 	var total Result
-	for _, slot := range s.keys.Ready() {
+	slots := s.keys.Ready()
+	for i, slot := range slots {
 		r, topic, blocked, err := s.releaseKey(ctx, slot)
 		total.add(r)
 		s.keys.Again(slot, topic, blocked)
 		if err != nil {
+			for _, left := range slots[i+1:] {
+				s.keys.Again(left, "", false)
+			}
 			return total, err
 		}
 	}
@@ -224,7 +228,7 @@ func (s *Sweeper) alone(ctx context.Context, topic string, b *batch) (acked, dea
 	p := b.take()
 	err := p.bodyless
 	if err == nil {
-		err = s.out.Try(ctx, p.rec)
+		err = s.out.Try(ctx, topic, p.rec)
 	}
 	if err == nil {
 		s.noteSent(b, &p)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/sweeper"
 )
 
@@ -88,6 +89,17 @@ func TestReleaseWaitsForTheStream(t *testing.T) {
 	_, err := b.Pass(t.Context())
 	require.ErrorIs(t, err, sweeper.ErrBehind)
 	require.Empty(t, b.broker.published())
+}
+
+// Whatever keeps one key from being released, the others are not forgotten: nothing else would tell of them again.
+func TestKeysBehindAFailureAreReleasedLater(t *testing.T) {
+	t.Parallel()
+	b := releaseBench(t, 1)
+	b.keys.more = []store.Slot{2, 3}
+	b.stream.err = sweeper.ErrBehind
+	_, err := b.Pass(t.Context())
+	require.ErrorIs(t, err, sweeper.ErrBehind)
+	require.Equal(t, []string{"again orders blocked false", "again  blocked false", "again  blocked false"}, b.keys.journal)
 }
 
 func TestRefusedReleaseIsParkedAgain(t *testing.T) {

@@ -17,12 +17,27 @@ type scan struct {
 	whole  time.Time // when everything was last read
 	// progress is how far that reading has come: it takes many passes, so that none of them is long.
 	progress *store.Progress
+	again    bool // somebody has asked for another reading meanwhile
 }
 
 // wholeEvery is when everything is read again: a row may have been written with a next_retry_time long past.
 const wholeEvery = 2 * time.Minute
 
-// candidates reads the due rows of topics that are not closed. more tells that only a part was looked at, without any.
+// lookEverywhere forgets what saves a pass work: somebody may have put a row anywhere, or have repaired a topic. A reading of
+// everything that has begun is ended first, or it never would be where that is asked for often.
+func (s *Sweeper) lookEverywhere() {
+	clear(s.retries)
+	if s.seen.progress.Begun() {
+		s.seen.again = true
+		return
+	}
+	s.seen = scan{}
+}
+
+// againAfter is how long after a reading of everything the one is begun that was asked for meanwhile.
+const againAfter = time.Second
+
+// candidates reads the due rows of topics that are not closed. more tells that only a part was looked at.
 func (s *Sweeper) candidates(ctx context.Context, closed []string) (rows []outbox.Row, more bool, err error) {
 	slices.Sort(closed)
 	if !slices.Equal(closed, s.seen.closed) || time.Since(s.seen.whole) > wholeEvery {
@@ -42,12 +57,21 @@ func (s *Sweeper) candidates(ctx context.Context, closed []string) (rows []outbo
 	rows, err = s.rows.Candidates(ctx, store.Query{
 		Limit: s.cfg.Batch, Grace: grace, Except: closed, DueFrom: s.seen.upTo, Progress: s.seen.progress,
 	})
-	if err != nil || len(rows) > 0 || len(closed) == 0 {
-		return rows, false, err
+	if err != nil || len(closed) == 0 || len(rows) == s.cfg.Batch || slices.ContainsFunc(rows, hasTime) {
+		return rows, false, err // what was found stands where the next pass looks again
 	}
 	if s.seen.progress.Advance() {
-		return nil, true, nil
+		return rows, true, nil
 	}
-	s.seen.upTo = now
-	return nil, false, nil
+	switch {
+	case s.seen.again:
+		s.seen = scan{closed: closed, whole: time.Now()}
+		s.WakeIn(againAfter)
+	case len(rows) == 0:
+		s.seen.upTo = now
+	}
+	return rows, false, nil
 }
+
+// hasTime tells the rows that progress is about from those that each pass reads.
+func hasTime(row outbox.Row) bool { return row.NextRetry != "" }

@@ -203,9 +203,3 @@ func (s *Sweeper) sleep(ctx context.Context, d time.Duration) {
 		}
 	}
 }
-
-// lookEverywhere forgets what saves a pass work: somebody may have put a row anywhere, or have repaired a topic.
-func (s *Sweeper) lookEverywhere() {
-	s.seen = scan{}
-	clear(s.retries)
-}

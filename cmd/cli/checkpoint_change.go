@@ -66,7 +66,7 @@ func (a *app) resetCommand() *cobra.Command {
 
   now       the stream goes on at the binlog's present end. Pending rows from before are handed to the sweeper.
   earliest  the stream reads again all the binlog that there is. Rows that are sent, consumed, dead or discarded are
-            skipped; rows that are not in the table any more (archived, deleted) are sent again.
+            skipped; rows that are gone (deleted, or archived to a history that can't be read) are sent again.
   table     the position is forgotten. The next start begins at the binlog's end of then (or where checkpoint.start says)
             and hands every pending row to the sweeper. This is what helps when the position is nonsense.
 

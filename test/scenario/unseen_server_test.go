@@ -164,6 +164,39 @@ func TestUpsertsAreDeliveredAtOnce(t *testing.T) {
 	})
 }
 
+// TestDelayedRowsAreFoundBehindAClosedTopic that has so many rows that looking past them takes longer than it is until the next sweep is
+// asked for.
+func TestDelayedRowsAreFoundBehindAClosedTopic(t *testing.T) {
+	onBoth(t, func(t *testing.T, start starter) {
+		u := newUnseen(t, harness.Cast{SQL: start(t), Missing: 1}, kickedWithin, nil)
+		u.Post(u.DB, harness.Letter{ID: "closes", Topic: u.Missing[0]})
+		session := u.Session("SET SESSION sql_log_bin = 0, unique_checks = 0")
+		digits := "(SELECT 0 d"
+		for d := 1; d < 10; d++ {
+			digits += fmt.Sprintf(" UNION ALL SELECT %d", d)
+		}
+		digits += ")"
+		u.Exec(session, fmt.Sprintf(`INSERT INTO %s (msg_id, topic, msg_content, status, next_retry_time, create_time, update_time)
+			SELECT CONCAT('fill-', a.d, b.d, c.d, e.d, f.d, g.d), ?, '{}', 0, NOW() - INTERVAL 1 HOUR, NOW(), NOW()
+			FROM %[2]s a, %[2]s b, %[2]s c, %[2]s e, %[2]s f, %[2]s g WHERE a.d < 3`, u.Tables[0], digits), u.Missing[0])
+		due := time.Now().Add(3 * time.Second)
+		u.Post(u.DB, harness.Letter{ID: "delayed", Due: due})
+		tick := time.NewTicker(150 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; time.Since(due) < kickedWithin && u.Log.Seen("delayed") == 0; i++ {
+			kicked := u.hidden(u.DB, fmt.Sprintf("kick-%03d", i), "status", "1")
+			u.Exec(u.DB, "UPDATE "+u.Tables[0]+" SET status = 0 WHERE msg_id = ?", kicked.ID)
+			u.Enter(oracle.Committed, time.Now(), kicked)
+			<-tick.C
+		}
+		t.Logf("seen %s after its time", time.Since(due).Round(time.Millisecond))
+		assert.Equal(t, 1, u.Log.Seen("delayed"))
+		u.Exec(session, "DELETE FROM "+u.Tables[0]+" WHERE msg_id LIKE 'fill-%'")
+		u.Cast.Kafka.CreateTopic(t, u.Missing[0], 1, nil)
+		u.Exact(60*time.Second, oracle.Options{Retries: true, Tolerance: kickedWithin})
+	})
+}
+
 // TestSentRowSetBackIsSentOnceMore: the copy is what the person wanted, and it is one.
 func TestSentRowSetBackIsSentOnceMore(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
