@@ -14,8 +14,8 @@ type copiedColumns struct {
 	names       []string
 }
 
-// copied returns the columns that go to the history. Both tables are locked against being altered by tx. information_schema costs
-// milliseconds on a busy server, so it is asked only when a definition has changed.
+// copied returns the columns that go to the history. Both tables are locked against being altered by tx. information_schema is dear
+// on a busy server, so it is asked only when a definition has changed.
 func (s *Store) copied(ctx context.Context, tx *sql.Tx, table, history outbox.Table) ([]string, error) {
 	definitions := ""
 	for _, t := range []outbox.Table{table, history} {
