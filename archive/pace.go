@@ -9,7 +9,7 @@ import "time"
 const (
 	// batchGoal is how long a batch should take from its first lock to its commit: no longer than what the services' slow commits
 	// take anyway. After a longer one batches are smaller.
-	batchGoal = 20 * time.Millisecond
+	batchGoal = 10 * time.Millisecond
 	// slow is when a small batch tells of a busy server, long when even that is too much: its rows are large, or the server
 	// hardly answers.
 	slow, long = 50 * time.Millisecond, 200 * time.Millisecond
@@ -19,8 +19,9 @@ const (
 	// of a batch's statements late, however few the rows, so that smaller ones would take as long and move less. Only after a
 	// long one they do, down to leastBatch.
 	firstBatch, leastBatch = 200, 10
-	// longestPause bounds the pause after one batch.
-	longestPause = 5 * time.Second
+	// leastPause and longestPause bound the pause after one batch. A server that is quick with batches is so with the services'
+	// commits too, of which few may meet a batch: those that do are the slow ones.
+	leastPause, longestPause = 100 * time.Millisecond, 5 * time.Second
 )
 
 // pace decides how many rows the next batch takes and how long to pause before it.
@@ -45,5 +46,5 @@ func (p *pace) took(rows int, d time.Duration) {
 	case rows >= p.size:
 		p.size = min(fitting, p.size+p.size/4+1, p.most)
 	}
-	p.pause = min(rest*d, longestPause)
+	p.pause = min(max(rest*d, leastPause), longestPause)
 }

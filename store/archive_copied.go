@@ -17,14 +17,15 @@ type copiedColumns struct {
 // copied returns the columns that go to the history. Both tables are locked against being altered by tx. information_schema is dear
 // on a busy server, so it is asked only when a definition has changed.
 func (s *Store) copied(ctx context.Context, tx *sql.Tx, table, history outbox.Table) ([]string, error) {
-	definitions := ""
-	for _, t := range []outbox.Table{table, history} {
-		text, err := definition(ctx, tx, t)
-		if err != nil {
-			return nil, err
-		}
-		definitions += text
+	source, err := definition(ctx, tx, table)
+	if err != nil {
+		return nil, err
 	}
+	target, err := definition(ctx, tx, history)
+	if err != nil {
+		return nil, err
+	}
+	definitions := source + target
 	s.mu.RLock()
 	known := s.copiedTo[history]
 	s.mu.RUnlock()

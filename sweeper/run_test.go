@@ -138,7 +138,7 @@ func TestProbeThatIsDueDuringAPassIsNotLeftForAnInterval(t *testing.T) {
 		b.gate.wait("orders", 10*time.Millisecond)
 		b.gate.states["slow"] = "draining"
 		b.table.put("slow", outbox.Pending, 2)
-		b.stream.onPassed = func() { time.Sleep(20 * time.Millisecond) }
+		b.stream.onPassed = func() { <-time.After(20 * time.Millisecond) }
 		b.start(t)
 		wait(t, time.Second)
 		require.Equal(t, "open", b.gate.state("orders"))
