@@ -107,7 +107,8 @@ func (s *story) tell(steps []int) {
 	s.settle()
 	require.NoError(s.t, s.p.stop())
 	s.crashed.Wait()
-	// What was published before the first checkpoint, or since one that was lost, is not looked up: the windows bound it.
+	// What was published before the first checkpoint, or since one that was lost, or while Kafka can't be read at the start, is not
+	// looked up: the windows bound it.
 	// Otherwise a crash leaves no copies.
 	assert.LessOrEqual(s.t, s.w.judge(s.t, s.m.ordered), 40*s.crashes+140*s.lost, "copies")
 	if s.m.hold {
@@ -158,8 +159,10 @@ func (s *story) crash(checkpoint bool) {
 	old := s.p
 	s.crashed.Go(func() { <-old.done }) //nolint:errcheck // a crashed process may say anything
 	if !checkpoint {
-		s.lost++
 		s.w.loseCheckpoint()
+	}
+	if !s.w.canTellCopies() {
+		s.lost++
 	}
 	s.p = startWith(s.t, s.w, s.generation, s.m.config())
 }
@@ -195,6 +198,14 @@ func (w *world) roll(sides int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.random.IntN(sides)
+}
+
+// canTellCopies reports whether a process that starts now finds what was published: the checkpoint knows offsets, Kafka can be read,
+// and no database keeps it waiting till that may have changed.
+func (w *world) canTellCopies() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.saved != nil && len(w.saved.Offsets) > 0 && w.kafkaUp && !w.sqlDown
 }
 
 func (w *world) loseCheckpoint() {

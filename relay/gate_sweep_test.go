@@ -37,7 +37,7 @@ func TestHoldGivenUpWithItsContext(t *testing.T) {
 		b := newGateBench()
 		b.closeAndDrain(true)
 		b.pass(t.Context(), 1)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), holdAtMost/2)
 		defer cancel()
 		held := make(chan bool, 1)
 		go func() { held <- b.Hold(ctx, "orders") }()
