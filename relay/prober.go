@@ -122,6 +122,13 @@ func reasonOf(err error) string {
 	return kafka.Reason(err)
 }
 
+// try sends a lone message and tells the gate when that takes long.
+func (f *flow) try(ctx context.Context, t *topic, rec *router.Record) attempt {
+	slow := time.AfterFunc(holdAtMost, func() { f.gate.probeIsSlow(t) })
+	defer slow.Stop()
+	return f.prober.try(ctx, rec, func(maxBytes int) { f.gate.sawReachable(t, true, maxBytes) })
+}
+
 // probe sends the first message to a topic in the background and tells the gate how it went.
 func (f *flow) probe(ctx context.Context, it *item) {
 	f.probes.Go(func() { f.probeLoop(ctx, it) })
@@ -136,9 +143,7 @@ func (f *flow) probeLoop(ctx context.Context, it *item) {
 			continue
 		}
 		it.sentAt = time.Now()
-		slow := time.AfterFunc(holdAtMost, func() { f.gate.probeIsSlow(t) })
-		a := f.prober.try(ctx, it.rec, func(maxBytes int) { f.gate.sawReachable(t, true, maxBytes) })
-		slow.Stop()
+		a := f.try(ctx, t, it.rec)
 		switch {
 		case a.err == nil:
 			f.acked(it, a.partition, a.offset)

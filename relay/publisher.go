@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"time"
 
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/retry"
@@ -41,10 +40,7 @@ func (p *publisher) Gone() <-chan struct{} { return p.gone }
 
 // Try sends a record alone, and sees to it that what the stream has for the topic is not held for long meanwhile.
 func (p *publisher) Try(ctx context.Context, topic string, rec *router.Record) error {
-	t := p.flow.gate.lookup(topic)
-	slow := time.AfterFunc(holdAtMost, func() { p.flow.gate.probeIsSlow(t) })
-	defer slow.Stop()
-	a := p.flow.prober.try(ctx, rec, func(maxBytes int) { p.flow.gate.sawReachable(t, true, maxBytes) })
+	a := p.flow.try(ctx, p.flow.gate.lookup(topic), rec)
 	if a.err == nil {
 		p.flow.offsets.sweptAcked(rec.Topic, a.partition, a.offset)
 	}

@@ -63,6 +63,7 @@ func (b broker) TailMsgIDs(_ context.Context, from map[string]map[int32]int64, s
 	}
 	defer b.mu.Unlock()
 	if !b.kafkaUp {
+		b.blind++
 		return nil, false, sarama.ErrOutOfBrokers
 	}
 	ids := kafka.NewPublished()

@@ -38,6 +38,7 @@ type world struct {
 
 	epoch int64
 	saved *checkpoint.Record
+	blind int // starts at which Kafka could not tell what was published
 
 	staging bool // some rows have their bodies staged
 	bodies  []kafka.Body
