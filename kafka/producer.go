@@ -99,10 +99,17 @@ func (c *Client) NewProducer(results func(Result)) (*Producer, error) {
 
 // Send hands a record over. It may wait for the first connection to a broker, until ctx ends; an error means that the
 // record was not handed over and no result will come. The record must not be changed until its result is there.
+//
+// Once ctx has ended, or Close was called, no record is handed over any more. So of the records that a caller sends with one
+// context those that are handed over come before all that are not, even if the caller goes on after an error.
 func (p *Producer) Send(ctx context.Context, rec *router.Record, token any) error {
 	env := seal(rec, token)
 	p.sending.Lock()
 	defer p.sending.Unlock()
+	// What follows may take the record although ctx has ended: a queue asks nobody, and a select chooses at random.
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("send to topic %s: %w", rec.Topic, err)
+	}
 	queue, l, err := p.queue(ctx, rec.Topic)
 	if err != nil {
 		return fmt.Errorf("send to topic %s: %w", rec.Topic, err)
