@@ -174,9 +174,9 @@ func TestBodylessMessageBesideProbesAndFlushes(t *testing.T) {
 				var both sync.WaitGroup
 				both.Go(func() {
 					if other == "Flush" {
-						b.probeAcked(t.Context(), b.topic)
+						b.ackProbe(t.Context())
 					} else if probe, _ := b.BeginProbe("orders"); probe {
-						b.ProbeAcked(t.Context(), "orders")
+						b.ackProbe(t.Context())
 					}
 				})
 				both.Go(func() { b.closeBehind(b.topic, it, "no body", time.Time{}) })

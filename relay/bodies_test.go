@@ -25,7 +25,7 @@ func TestBodylessMessageInEachState(t *testing.T) {
 	}{
 		{"Fresh", func(*gateBench, context.Context) {}, []string{"m1"}, closed},
 		{"Probing", func(b *gateBench, ctx context.Context) { b.pass(ctx, 3) }, []string{"m2", "m3", "m4"}, closed},
-		{"Open", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1); b.probeAcked(ctx, b.topic) }, []string{"m2"}, closed},
+		{"Open", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1); b.ackProbe(ctx) }, []string{"m2"}, closed},
 		{"Closed", func(b *gateBench, ctx context.Context) { b.Close("orders", "gone", 0); b.pass(ctx, 1) }, []string{"m1", "m2"}, closed},
 		{"Draining", func(b *gateBench, ctx context.Context) { b.closeAndDrain(true); b.pass(ctx, 1) }, []string{"m1", "m2"}, draining},
 		{"Handing", func(b *gateBench, ctx context.Context) {
@@ -55,7 +55,7 @@ func TestProbeAckedBehindABodylessMessage(t *testing.T) {
 	b.pass(t.Context(), 2)
 	b.next++
 	b.closeBehind(b.topic, itemOf(b.tracker, b.next, b.topic, "k"), "no body", time.Time{})
-	b.probeAcked(t.Context(), b.topic)
+	b.ackProbe(t.Context())
 	assert.Equal(t, draining, b.state())
 	assert.Equal(t, []string{"m2", "m3"}, ids(b.sink.left))
 }

@@ -117,14 +117,19 @@ func (c *fakeCheckpoints) count() int {
 type fakeProducer struct {
 	mu     sync.Mutex
 	handed []kafka.Result // Token only
-	err    error
+	err    error          // what it refuses records with
+	room   int            // how many it takes before that
 }
 
 func (p *fakeProducer) Send(_ context.Context, _ *router.Record, token any) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.err != nil && p.room == 0 {
+		return p.err
+	}
+	p.room--
 	p.handed = append(p.handed, kafka.Result{Token: token})
-	return p.err
+	return nil
 }
 
 func (p *fakeProducer) Close(context.Context) error { return nil }

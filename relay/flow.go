@@ -12,6 +12,7 @@ import (
 	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/sweeper"
 )
@@ -50,43 +51,52 @@ var errUnknownOutcome = errors.New("kafka: the outcome of a record is unknown")
 // publish takes a place in both windows, which may wait, and lets the gate decide.
 func (f *flow) publish(ctx context.Context, it *item) error {
 	it.size = f.size(it)
-	if f.exceeds(ctx, it) {
+	large, err := f.exceeds(ctx, it)
+	if err != nil {
+		return err
+	}
+	if large {
 		return f.refuse(ctx, it, it.topic.name, "too_large", "the topic takes smaller messages only: raise its max.message.bytes and retry the message")
 	}
 	if err := f.reserve(ctx, it); err != nil {
 		return err
 	}
-	if !f.keys.take(it) {
-		f.admit(ctx, it)
+	if f.keys.take(it) {
+		return nil
 	}
-	return nil
+	return f.admit(ctx, it)
 }
 
 // admit lets the gate decide about a message.
-func (f *flow) admit(ctx context.Context, it *item) {
+func (f *flow) admit(ctx context.Context, it *item) error {
 	switch f.gate.admit(it) {
 	case admitSend:
-		f.hand(ctx, it)
+		return f.hand(ctx, it)
 	case admitProbe:
 		f.probe(ctx, it)
 	case admitTaken:
 	}
+	return nil
 }
 
 // exceeds reports whether a message is larger than its topic takes. Before that is said the brokers are asked again: somebody
-// may have raised the limit, as the dead letter advises.
-func (f *flow) exceeds(ctx context.Context, it *item) bool {
+// may have raised the limit, as the dead letter advises. The error is ctx's: a question that was cut short is no answer.
+func (f *flow) exceeds(ctx context.Context, it *item) (bool, error) {
 	limit := f.gate.limit(it.topic)
 	if limit <= 0 || it.size <= int64(limit) {
-		return false
+		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	asking, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if topic, err := f.prober.broker.Topic(ctx, it.dest); err == nil && topic.MaxMessageBytes > 0 {
+	topic, err := f.prober.broker.Topic(asking, it.dest)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if err == nil && topic.MaxMessageBytes > 0 {
 		limit = topic.MaxMessageBytes
 		f.gate.setLimit(it.topic, limit)
 	}
-	return it.size > int64(limit)
+	return it.size > int64(limit), nil
 }
 
 func (f *flow) reserve(ctx context.Context, it *item) error {
@@ -133,22 +143,30 @@ func (f *flow) alreadyPublished(ctx context.Context, it *item) error {
 }
 
 // send hands over a message that the gate has held, unless its key has begun to wait meanwhile.
-func (f *flow) send(ctx context.Context, it *item) {
-	if !f.keys.take(it) {
-		f.hand(ctx, it)
+func (f *flow) send(ctx context.Context, it *item) error {
+	if f.keys.take(it) {
+		return nil
 	}
+	return f.hand(ctx, it)
 }
 
-// hand hands a message to the producer. When that fails the session is ending, and the row stays unsettled.
-func (f *flow) hand(ctx context.Context, it *item) {
+// hand hands a message to the producer. When that fails the row stays unsettled, and nothing that comes after it may be handed
+// over: it would pass this one, which the next session reads again.
+func (f *flow) hand(ctx context.Context, it *item) error {
 	it.sentAt = time.Now()
 	it.waiting = f.unanswered.add(it.dest)
-	if err := f.producer.Send(ctx, it.rec, it); err != nil {
-		it.waiting.answered.Store(true)
-		if ctx.Err() == nil {
-			f.fail(err)
-		}
+	return f.give(ctx, it.rec, it, it.waiting)
+}
+
+// give is the one way to the producer, for the stream and for the sweeper. An error ends the session, whether that was ending
+// already or not, and it ends what the caller is doing.
+func (f *flow) give(ctx context.Context, rec *router.Record, token any, w *waiting) error {
+	err := f.producer.Send(ctx, rec, token)
+	if err != nil {
+		w.answered.Store(true)
+		f.fail(err)
 	}
+	return err
 }
 
 // deferred leaves a message to the sweeper.
@@ -274,8 +292,9 @@ func (f *flow) settled(verdicts []verdict) {
 }
 
 // stillPending asks about held rows that were written with a next_retry_time, since the sweeper may have seen those as
-// due before the stream has read them, and settles the ones that were sent.
-func (f *flow) stillPending(ctx context.Context, items []*item) []*item {
+// due before the stream has read them, and settles the ones that were sent. An error means that the session is ending and
+// that nothing is known.
+func (f *flow) stillPending(ctx context.Context, items []*item) ([]*item, error) {
 	var refs []outbox.Ref
 	for _, it := range items {
 		if it.hasNextRetry {
@@ -283,7 +302,7 @@ func (f *flow) stillPending(ctx context.Context, items []*item) []*item {
 		}
 	}
 	if len(refs) == 0 {
-		return items
+		return items, nil
 	}
 	var found map[outbox.Ref]store.Found
 	err := persist(ctx, f.log, "look up held rows", func(ctx context.Context) (err error) {
@@ -291,7 +310,7 @@ func (f *flow) stillPending(ctx context.Context, items []*item) []*item {
 		return err
 	})
 	if err != nil {
-		return nil // the session is ending; what is not settled is read again
+		return nil, err
 	}
 	left := make([]*item, 0, len(items))
 	for _, it := range items {
@@ -304,5 +323,5 @@ func (f *flow) stillPending(ctx context.Context, items []*item) []*item {
 		}
 		left = append(left, it)
 	}
-	return left
+	return left, nil
 }

@@ -114,7 +114,9 @@ func (b *flowBench) message(key string) *item {
 // open makes the topic open.
 func (b *flowBench) open(ctx context.Context) {
 	b.gate.BeginProbe("orders")
-	b.gate.ProbeAcked(ctx, "orders")
+	if err := b.gate.ProbeAcked(ctx, "orders"); err != nil {
+		panic(err) // nothing is held
+	}
 }
 
 // outcomes returns what waits to be written, such as "sent m1".

@@ -36,7 +36,7 @@ func TestSlowTryOfTheSweeperHoldsNoMessages(t *testing.T) {
 		require.Equal(t, []string{"deferred m1"}, b.verdicts())
 		close(answers)
 		require.NoError(t, <-tried)
-		b.gate.ProbeAcked(t.Context(), "orders")
+		require.NoError(t, b.gate.ProbeAcked(t.Context(), "orders"))
 		require.Equal(t, draining, b.state())
 		b.settle()
 	})
@@ -147,12 +147,11 @@ func TestSendThatFailsEndsTheSession(t *testing.T) {
 	b := newFlowBench()
 	b.open(t.Context())
 	b.kafka.err = kafka.ErrClosed
-	require.NoError(t, b.publish(t.Context(), b.message("k")))
+	require.ErrorIs(t, b.publish(t.Context(), b.message("k")), kafka.ErrClosed)
 	require.ErrorIs(t, <-b.failed, kafka.ErrClosed)
 	stopping, cancel := context.WithCancel(t.Context())
 	cancel()
-	b.send(stopping, b.message("k"))
-	require.Empty(t, b.failed, "while stopping it is no failure")
+	require.ErrorIs(t, b.send(stopping, b.message("k")), kafka.ErrClosed, "also while stopping: nothing may come behind it")
 }
 
 func TestFullWindowsStopThePump(t *testing.T) {
@@ -203,7 +202,9 @@ func TestHeldRowsThatWereSweptMeanwhile(t *testing.T) {
 		held[2].ref: {Status: outbox.Pending, HasNextRetry: true},
 		held[3].ref: {Status: outbox.Dead},
 	} // the last one can't be read
-	require.Equal(t, []string{"m1", "m3", "m5"}, ids(b.stillPending(t.Context(), held)))
+	left, err := b.stillPending(t.Context(), held)
+	require.NoError(t, err)
+	require.Equal(t, []string{"m1", "m3", "m5"}, ids(left))
 	require.Equal(t, []string{"lookup m2 m3 m4 m5"}, b.rows.done())
 	rows, _ := b.unmarked.used()
 	require.Equal(t, 3, rows)

@@ -33,12 +33,13 @@ type Gate struct {
 
 // gateSink is where the gate lets messages go.
 type gateSink interface {
-	send(ctx context.Context, it *item)
+	// send hands a message to the producer. After an error nothing that comes behind it may be sent.
+	send(ctx context.Context, it *item) error
 	// probe sends the topic's lone first message and tells the gate how it went.
 	probe(ctx context.Context, it *item)
 	deferred(it *item)
-	// stillPending drops the items that the sweeper sent meanwhile and settles those.
-	stillPending(ctx context.Context, items []*item) []*item
+	// stillPending drops the items that the sweeper sent meanwhile and settles those. After an error nothing is known.
+	stillPending(ctx context.Context, items []*item) ([]*item, error)
 }
 
 type gateState uint8
@@ -266,8 +267,8 @@ func (g *Gate) limit(t *topic) int {
 	return t.maxBytes
 }
 
-// probeAcked opens the topic after its probe: what was held meanwhile goes first, in order.
-func (g *Gate) probeAcked(ctx context.Context, t *topic) {
+// probeAcked opens the topic after its probe: what was held meanwhile goes first, in order. The error is flush's.
+func (g *Gate) probeAcked(ctx context.Context, t *topic) error {
 	g.mu.Lock()
 	t.acked = true
 	if t.late {
@@ -275,11 +276,12 @@ func (g *Gate) probeAcked(ctx context.Context, t *topic) {
 		g.beginDrain(t)
 		g.mu.Unlock()
 		g.wake()
-		return
+		return nil
 	}
 	t.state = flushing
 	g.mu.Unlock()
-	g.flush(ctx, t)
+	_, err := g.flush(ctx, t)
+	return err
 }
 
 // nextProbe returns the held message that is to be the probe after the one before was given up for good; the topic is

@@ -22,7 +22,7 @@ func TestTopicClosedDuringItsFlush(t *testing.T) {
 			b.close(b.topic, "no right to it", time.Time{})
 		}
 	}
-	b.probeAcked(t.Context(), b.topic)
+	b.ackProbe(t.Context())
 	require.Equal(t, closed, b.state())
 	b.pass(t.Context(), 1)
 	require.Equal(t, []string{"m2"}, ids(b.sink.sent))

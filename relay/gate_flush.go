@@ -3,9 +3,10 @@ package relay
 import "context"
 
 // flush sends what is held until nothing is, and opens the topic: a message admitted after that is handed to the
-// producer later than all of them. It reports false when the topic was closed meanwhile, because one of them was refused:
-// then the rest is deferred, and the topic stays closed.
-func (g *Gate) flush(ctx context.Context, t *topic) bool {
+// producer later than all of them. opened is false when the topic was closed meanwhile, because one of them was refused:
+// then the rest is deferred, and the topic stays closed. An error means that the session is ending. One of them was not sent, and the
+// topic goes on flushing: what follows is held and not sent either.
+func (g *Gate) flush(ctx context.Context, t *topic) (opened bool, err error) {
 	g.mu.Lock()
 	t.flushes++
 	mine := t.flushes
@@ -14,7 +15,7 @@ func (g *Gate) flush(ctx context.Context, t *topic) bool {
 		g.mu.Lock()
 		if t.state != flushing || t.flushes != mine {
 			g.mu.Unlock()
-			return false
+			return false, nil
 		}
 		held := t.held
 		t.held = nil
@@ -23,14 +24,20 @@ func (g *Gate) flush(ctx context.Context, t *topic) bool {
 			t.reason = ""
 			t.violated = nil
 			g.mu.Unlock()
-			return true
+			return true, nil
 		}
 		g.mu.Unlock()
-		for _, it := range g.sink.stillPending(ctx, held) {
-			if g.flushing(t, mine) {
-				g.sink.send(ctx, it)
-			} else {
+		left, err := g.sink.stillPending(ctx, held)
+		if err != nil {
+			return false, err
+		}
+		for _, it := range left {
+			if !g.flushing(t, mine) {
 				g.deferItem(t, it)
+				continue
+			}
+			if err := g.sink.send(ctx, it); err != nil {
+				return false, err
 			}
 		}
 	}

@@ -11,8 +11,14 @@ import (
 
 // gateModel plays everybody around a gate with one topic: the pump, the prober, the marker, the sweeper and Kafka. What
 // it keeps is where each message is.
+//
+// Once it stops, the producer takes or refuses each message by chance, and whoever is refused ends.
 type gateModel struct {
 	*gateBench
+	takes   func() bool // nil: it does not stop
+	refused []uint64    // what the producer did not take
+	pumped  bool        // the pump has ended
+	swept   bool        // the sweeper has ended
 	probing *item
 	marking []*item  // deferring UPDATEs on their way
 	failed  *item    // a failed probe's UPDATE on its way
@@ -21,11 +27,21 @@ type gateModel struct {
 	dead    int
 }
 
-func (m *gateModel) send(_ context.Context, it *item)  { m.kafka = append(m.kafka, it.ref.ID) }
+func (m *gateModel) send(_ context.Context, it *item) error { return m.produce(it.ref.ID) }
+
+func (m *gateModel) produce(id uint64) error {
+	if m.takes != nil && !m.takes() {
+		m.refused = append(m.refused, id)
+		return errBroken
+	}
+	m.kafka = append(m.kafka, id)
+	return nil
+}
+
 func (m *gateModel) probe(_ context.Context, it *item) { m.probing = it }
 func (m *gateModel) deferred(it *item)                 { m.marking = append(m.marking, it) }
-func (m *gateModel) stillPending(_ context.Context, items []*item) []*item {
-	return items
+func (m *gateModel) stillPending(_ context.Context, items []*item) ([]*item, error) {
+	return items, nil
 }
 
 func newGateModel() *gateModel {
@@ -35,11 +51,14 @@ func newGateModel() *gateModel {
 }
 
 func (m *gateModel) message() {
+	if m.pumped {
+		return
+	}
 	m.next++
 	it := itemOf(m.tracker, m.next, m.topic, "k")
 	switch m.admit(it) {
 	case admitSend:
-		m.send(context.Background(), it)
+		m.pumped = m.send(context.Background(), it) != nil
 	case admitProbe:
 		m.probe(context.Background(), it)
 	case admitTaken:
@@ -69,7 +88,7 @@ func (m *gateModel) outcome(which string) {
 	switch which {
 	case "acked":
 		m.kafka = append(m.kafka, it.ref.ID)
-		m.probeAcked(context.Background(), m.topic)
+		_ = m.probeAcked(context.Background(), m.topic) // the prober ends with it anyway
 	case "refused":
 		m.willFail(m.topic)
 		m.failed = it
@@ -82,6 +101,9 @@ func (m *gateModel) outcome(which string) {
 
 // sweep is one step of the sweeper.
 func (m *gateModel) sweep(t *rapid.T) {
+	if m.swept {
+		return
+	}
 	probe, drain, _ := m.Work(time.Now())
 	slices.Sort(m.table)
 	switch {
@@ -105,7 +127,8 @@ func (m *gateModel) sweep(t *rapid.T) {
 	case m.topic.state == handing && len(m.table) > 0:
 		m.sendOldest()
 	case m.topic.state == handing:
-		m.HandBack(context.Background(), "orders")
+		_, err := m.HandBack(context.Background(), "orders")
+		m.swept = err != nil
 	}
 }
 
@@ -119,14 +142,21 @@ func (m *gateModel) hold() {
 
 func (m *gateModel) sendOldest() {
 	slices.Sort(m.table)
-	m.kafka = append(m.kafka, m.table[0])
-	m.table = m.table[1:]
+	if m.swept = m.produce(m.table[0]) != nil; !m.swept {
+		m.table = m.table[1:]
+	}
 }
 
-// check: messages reach Kafka in commit order, and each is in one place.
+// check: messages reach Kafka in commit order, none behind one that was refused, and each is in one place.
 func (m *gateModel) check(t *rapid.T) {
 	if !slices.IsSorted(m.kafka) {
 		t.Fatalf("order lost: %v, %s", m.kafka, m.topic.state)
+	}
+	if len(m.refused) > 0 {
+		if len(m.kafka) > 0 && slices.Max(m.kafka) > slices.Min(m.refused) {
+			t.Fatalf("passed one that was not handed over: %v, refused %v, %s", m.kafka, m.refused, m.topic.state)
+		}
+		return // what a flush had in its hands is nowhere: the next session reads it again
 	}
 	sum := len(m.kafka) + len(m.table) + len(m.marking) + m.dead + len(m.topic.held)
 	if m.probing != nil {
@@ -161,9 +191,14 @@ func TestGateKeepsOrderAndLosesNothing(t *testing.T) {
 				}
 			},
 			"sweep": m.sweep,
-			"":      m.check,
+			"stop": func(t *rapid.T) {
+				m.takes = func() bool { return rapid.Bool().Draw(t, "taken") }
+			},
+			"": m.check,
 		})
-		m.heal(t)
+		if m.takes == nil {
+			m.heal(t)
+		}
 	})
 }
 
@@ -185,7 +220,7 @@ func (m *gateModel) heal(t *rapid.T) {
 		case m.topic.state == handing && len(m.table) > 0:
 			m.sendOldest()
 		case m.topic.state == handing:
-			m.HandBack(context.Background(), "orders")
+			_, _ = m.HandBack(context.Background(), "orders") // all that is held is taken now
 		}
 		m.check(t)
 	}

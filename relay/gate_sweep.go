@@ -67,8 +67,10 @@ func (g *Gate) BeginProbe(name string) (probe, isOpen bool) {
 	return true, false
 }
 
-// ProbeAcked opens a topic after the sweeper's lone message to it.
-func (g *Gate) ProbeAcked(ctx context.Context, name string) { g.probeAcked(ctx, g.lookup(name)) }
+// ProbeAcked opens a topic after the sweeper's lone message to it. An error means that the session is ending.
+func (g *Gate) ProbeAcked(ctx context.Context, name string) error {
+	return g.probeAcked(ctx, g.lookup(name))
+}
 
 // Close makes the topic the sweeper's until a probe is acked; the next one not before wait has passed.
 func (g *Gate) Close(name, reason string, wait time.Duration) {
@@ -176,13 +178,13 @@ func (g *Gate) unhold(t *topic, hold int) {
 }
 
 // HandBack ends a drain whose rows are all sent: what was held goes first, then the topic is open. It reports false when
-// the stream had to give up holding meanwhile, so that the drain must go on.
-func (g *Gate) HandBack(ctx context.Context, name string) bool {
+// the stream had to give up holding meanwhile, so that the drain must go on. An error means that the session is ending.
+func (g *Gate) HandBack(ctx context.Context, name string) (bool, error) {
 	g.mu.Lock()
 	t := g.topic(name)
 	if t.state != handing {
 		g.mu.Unlock()
-		return false
+		return false, nil
 	}
 	if !t.acked {
 		first := g.startOver(t)
@@ -190,15 +192,15 @@ func (g *Gate) HandBack(ctx context.Context, name string) bool {
 		if first != nil {
 			g.sink.probe(ctx, first)
 		}
-		return true
+		return true, nil
 	}
 	t.state = flushing
 	g.mu.Unlock()
-	if !g.flush(ctx, t) {
-		return false
+	opened, err := g.flush(ctx, t)
+	if opened {
+		g.log.Info().Str("topic", name).Msg("topic open again")
 	}
-	g.log.Info().Str("topic", name).Msg("topic open again")
-	return true
+	return opened, err
 }
 
 // startOver makes a topic to which nothing was ever acked fresh again, or gives it its first held message as the probe.

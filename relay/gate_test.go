@@ -21,15 +21,23 @@ type fakeSink struct {
 	left   []*item             // deferred
 	gone   map[string]struct{} // what the sweeper sent meanwhile
 	onSend func(*item)
+	refuse func(*item) error // nil: all are taken
+	blind  error             // why it can't be asked what is still pending
 }
 
-func (s *fakeSink) send(_ context.Context, it *item) {
+func (s *fakeSink) send(_ context.Context, it *item) error {
+	if s.refuse != nil {
+		if err := s.refuse(it); err != nil {
+			return err
+		}
+	}
 	s.mu.Lock()
 	s.sent = append(s.sent, it)
 	s.mu.Unlock()
 	if s.onSend != nil {
 		s.onSend(it)
 	}
+	return nil
 }
 
 func (s *fakeSink) probe(_ context.Context, it *item) {
@@ -44,8 +52,11 @@ func (s *fakeSink) deferred(it *item) {
 	s.left = append(s.left, it)
 }
 
-func (s *fakeSink) stillPending(_ context.Context, items []*item) []*item {
-	return slices.DeleteFunc(slices.Clone(items), func(it *item) bool { _, gone := s.gone[it.ref.MsgID]; return gone })
+func (s *fakeSink) stillPending(_ context.Context, items []*item) ([]*item, error) {
+	if s.blind != nil {
+		return nil, s.blind
+	}
+	return slices.DeleteFunc(slices.Clone(items), func(it *item) bool { _, gone := s.gone[it.ref.MsgID]; return gone }), nil
 }
 
 // gateBench is a gate with one topic, whose messages m1, m2, ... are admitted in order.
@@ -71,12 +82,27 @@ func (b *gateBench) pass(ctx context.Context, n int) {
 		it := itemOf(b.tracker, b.next, b.topic, "k")
 		switch b.admit(it) {
 		case admitSend:
-			b.sink.send(ctx, it)
+			_ = b.sink.send(ctx, it)
 		case admitProbe:
 			b.sink.probe(ctx, it)
 		case admitTaken:
 		}
 	}
+}
+
+// ackProbe acks the topic's probe, after which all that is held is taken.
+func (b *gateBench) ackProbe(ctx context.Context) {
+	if err := b.probeAcked(ctx, b.topic); err != nil {
+		panic(err) // the sink takes all
+	}
+}
+
+// handBack hands the topic back, where all that is held is taken.
+func (b *gateBench) handBack(t *testing.T) bool {
+	t.Helper()
+	opened, err := b.HandBack(t.Context(), "orders")
+	require.NoError(t, err)
+	return opened
 }
 
 // closeAndDrain closes the topic with nothing on its way, and begins its drain.
@@ -111,7 +137,7 @@ func TestGateAdmits(t *testing.T) {
 		{"fresh", func(*gateBench, context.Context) {}, admitProbe, "probing", 0, 0},
 		{"probing", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1) }, admitTaken, "probing", 1, 0},
 		{"probing", func(b *gateBench, _ context.Context) { b.BeginProbe("orders") }, admitTaken, "probing", 1, 0},
-		{"open", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1); b.probeAcked(ctx, b.topic) }, admitSend, "open", 0, 0},
+		{"open", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1); b.ackProbe(ctx) }, admitSend, "open", 0, 0},
 		{"closed", func(b *gateBench, _ context.Context) { b.Close("orders", "gone", 0) }, admitTaken, "closed", 0, 1},
 		{"draining", func(b *gateBench, _ context.Context) { b.closeAndDrain(true) }, admitTaken, "draining", 0, 1},
 		{"handing", func(b *gateBench, ctx context.Context) { b.closeAndDrain(true); b.Hold(ctx, "orders") }, admitTaken, "handing", 1, 0},
@@ -138,7 +164,7 @@ func TestProbeAckedSendsWhatWasHeldInOrder(t *testing.T) {
 	require.Equal(t, []string{"m1"}, ids(b.sink.probed))
 	require.Empty(t, b.sink.sent, "nothing goes beside a probe")
 	b.sink.gone = map[string]struct{}{"m3": {}}
-	b.probeAcked(t.Context(), b.topic)
+	b.ackProbe(t.Context())
 	b.pass(t.Context(), 1)
 	require.Equal(t, []string{"m2", "m4", "m5"}, ids(b.sink.sent))
 }
@@ -153,7 +179,7 @@ func TestFlushTakesInWhatComesMeanwhile(t *testing.T) {
 			b.pass(t.Context(), 2)
 		}
 	}
-	b.probeAcked(t.Context(), b.topic)
+	b.ackProbe(t.Context())
 	require.Equal(t, []string{"m2", "m3", "m4", "m5"}, ids(b.sink.sent))
 	require.Equal(t, open, b.state())
 }
@@ -211,7 +237,7 @@ func TestSlowProbe(t *testing.T) {
 	t.Run("LateAckDrains", func(t *testing.T) {
 		t.Parallel()
 		b := slowProbe(t.Context())
-		b.probeAcked(t.Context(), b.topic)
+		b.ackProbe(t.Context())
 		require.Empty(t, b.sink.sent, "what was deferred has to go first")
 		_, drain, _ := b.Work(time.Now())
 		require.Equal(t, []string{"orders"}, drain)
@@ -252,7 +278,7 @@ func TestFirstViolationOfAKeyIsRemembered(t *testing.T) {
 		require.Empty(t, b.passed(b.topic, []byte("other")))
 		b.closeAndDrain(true)
 		require.True(t, b.Hold(t.Context(), "orders"))
-		require.True(t, b.HandBack(t.Context(), "orders"))
+		require.True(t, b.handBack(t))
 		require.Empty(t, b.passed(b.topic, []byte("k")), "the drain has put it right")
 	})
 }
@@ -274,7 +300,7 @@ func TestFlushAgainstAdmit(t *testing.T) {
 		b.pass(t.Context(), 20)
 		var group sync.WaitGroup
 		group.Go(func() { b.pass(t.Context(), 100) })
-		group.Go(func() { b.probeAcked(t.Context(), b.topic) })
+		group.Go(func() { b.ackProbe(t.Context()) })
 		group.Wait()
 		require.Len(t, b.sink.sent, 119)
 		require.True(t, slices.IsSortedFunc(b.sink.sent, byID))
@@ -294,7 +320,7 @@ func TestHandBackAgainstAdmit(t *testing.T) {
 				if !b.Hold(t.Context(), "orders") {
 					return
 				}
-				b.HandBack(t.Context(), "orders")
+				_, _ = b.HandBack(t.Context(), "orders") // all that is held is taken
 			})
 			group.Go(func() {
 				// The marker: it settles until the hold has what it waits for.

@@ -56,9 +56,9 @@ type keyRows interface {
 type keySink interface {
 	// parked leaves a message in the table.
 	parked(it *item)
-	// admit gives a message to the gate.
-	admit(ctx context.Context, it *item)
-	stillPending(ctx context.Context, items []*item) []*item
+	// admit gives a message to the gate. After an error nothing that comes behind it may be admitted.
+	admit(ctx context.Context, it *item) error
+	stillPending(ctx context.Context, items []*item) ([]*item, error)
 	// stateOf returns the state of a topic's gate.
 	stateOf(topic string) gateState
 }

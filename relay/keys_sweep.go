@@ -171,14 +171,15 @@ func (k *Keys) unhold(slot store.Slot, hold int) {
 }
 
 // HandBack ends a hold after which nothing is parked any more: what was held goes on, and then the key waits no longer. It
-// reports false when the stream had to give up holding meanwhile.
-func (k *Keys) HandBack(ctx context.Context, slot store.Slot) bool {
+// reports false when the stream had to give up holding meanwhile. An error means that the session is ending; the key goes on
+// holding then.
+func (k *Keys) HandBack(ctx context.Context, slot store.Slot) (bool, error) {
 	for {
 		k.mu.Lock()
 		key := k.waiting[slot]
 		if key == nil || !key.handing {
 			k.mu.Unlock()
-			return false
+			return false, nil
 		}
 		held := key.held
 		key.held = nil
@@ -187,7 +188,7 @@ func (k *Keys) HandBack(ctx context.Context, slot store.Slot) bool {
 			delete(k.waiting, slot)
 			k.size.Store(int64(len(k.waiting)))
 			k.mu.Unlock()
-			return true
+			return true, nil
 		}
 		if !k.allOpen(held) {
 			// Held by the gate they would come back here, behind younger ones.
@@ -195,12 +196,18 @@ func (k *Keys) HandBack(ctx context.Context, slot store.Slot) bool {
 			held = key.giveUpHolding()
 			k.mu.Unlock()
 			k.parkAll(held)
-			return false
+			return false, nil
 		}
 		k.mu.Unlock()
 		// A message that is admitted while this batch is on its way is held behind it.
-		for _, it := range k.sink.stillPending(ctx, held) {
-			k.sink.admit(ctx, it)
+		left, err := k.sink.stillPending(ctx, held)
+		if err != nil {
+			return false, err
+		}
+		for _, it := range left {
+			if err := k.sink.admit(ctx, it); err != nil {
+				return false, err
+			}
 		}
 	}
 }

@@ -145,7 +145,9 @@ func (l *leadership) load(ctx context.Context) error {
 
 // session prepares and runs one session.
 func (l *leadership) session(ctx context.Context) error {
-	s, err := l.prepare(ctx)
+	work, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	s, err := l.prepare(ctx, fail)
 	if err != nil && ctx.Err() != nil {
 		return nil // told to stop before anything was begun
 	}
@@ -159,7 +161,7 @@ func (l *leadership) session(ctx context.Context) error {
 	if s.saver == nil && l.relay.cfg.Mode == Auto {
 		trial.Go(func() { l.untilStreamable(trying, s) })
 	}
-	err = s.run(ctx)
+	err = s.run(ctx, work)
 	if stalled, ok := errors.AsType[*errStalled](err); ok {
 		l.stalled = s.gate.names(func(name string) bool { return l.relay.deps.Router.Topic(&outbox.Row{Topic: name}) == stalled.topic })
 	}
@@ -173,20 +175,20 @@ func (l *leadership) session(ctx context.Context) error {
 	return err
 }
 
-func (l *leadership) prepare(ctx context.Context) (*session, error) {
+func (l *leadership) prepare(ctx context.Context, fail context.CancelCauseFunc) (*session, error) {
 	r := l.relay
 	if r.cfg.Mode == Sweep {
-		return l.sweepOnly(ctx)
+		return l.sweepOnly(ctx, fail)
 	}
 	reader, err := r.deps.OpenReader(ctx)
 	if errors.Is(err, canal.ErrCannotStream) && r.cfg.Mode == Auto {
 		l.log.Error().Err(err).Msg("the binlog can't be streamed, sweeping alone until it can")
-		return l.sweepOnly(ctx)
+		return l.sweepOnly(ctx, fail)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the binlog: %w", err)
 	}
-	s, err := l.stream(ctx, reader)
+	s, err := l.stream(ctx, reader, fail)
 	if err != nil {
 		return nil, errors.Join(err, reader.Close())
 	}

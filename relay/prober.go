@@ -93,6 +93,9 @@ func (p *prober) try(ctx context.Context, rec *router.Record, seen func(maxBytes
 		return attempt{class: classify(err), err: err}
 	}
 	seen(topic.MaxMessageBytes)
+	if err := ctx.Err(); err != nil { // what is known of a topic is known after that, too
+		return attempt{class: retry.Unreachable, err: err}
+	}
 	a := attempt{maxBytes: topic.MaxMessageBytes}
 	// Stopping does not cut it short: its outcome would be unknown, and it takes seconds at most.
 	a.partition, a.offset, a.err = p.broker.Probe(context.WithoutCancel(ctx), rec)
@@ -147,7 +150,7 @@ func (f *flow) probeLoop(ctx context.Context, it *item) {
 		switch {
 		case a.err == nil:
 			f.acked(it, a.partition, a.offset)
-			f.gate.probeAcked(ctx, t)
+			_ = f.gate.probeAcked(ctx, t) // it has ended the session, and the gate holds what is left
 			return
 		case ctx.Err() != nil:
 			return // unsettled: it is read again after the next start

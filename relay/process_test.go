@@ -46,7 +46,7 @@ func newRelay(t require.TestingT, w *world, generation int, cfg relay.Config) *r
 	}
 	return relay.New(cfg, relay.Deps{
 		OpenReader: func(context.Context) (relay.Reader, error) { return &reader{hands: h}, nil },
-		Rows:       h, Sweep: h, Broker: broker{h}, Checkpoints: h, Lock: lock{}, Router: route,
+		Rows:       h, Sweep: h, Broker: broker{h}, Checkpoints: h, Lock: lock{w}, Router: route,
 		Metrics: metrics.New("test").Source("test"),
 	}, log)
 }
@@ -152,7 +152,7 @@ func (w *world) judge(t require.TestingT, ordered func(*tableRow) bool) (duplica
 		}
 		key := rec.topic + "/" + rec.key
 		if last[key] > rec.msgID {
-			require.FailNow(t, "inversion", "%s came after %s", rec.msgID, last[key])
+			require.FailNow(t, "verdict: out of order", "%s came after %s", rec.msgID, last[key])
 		}
 		last[key] = rec.msgID
 	}
@@ -160,7 +160,7 @@ func (w *world) judge(t require.TestingT, ordered func(*tableRow) bool) (duplica
 		if r.status == outbox.Discarded {
 			continue
 		}
-		assert.True(t, seen[r.row.MsgID], "lost: %s", r.row.MsgID)
+		assert.True(t, seen[r.row.MsgID], "verdict: lost %s", r.row.MsgID)
 		assert.Equal(t, outbox.Sent, r.status, "status of %s", r.row.MsgID)
 	}
 	return duplicates

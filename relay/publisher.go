@@ -19,7 +19,7 @@ type publisher struct {
 // Publish hands a record to the producer that the stream uses too, so that both share one order per partition.
 func (p *publisher) Publish(ctx context.Context, rec *router.Record, done func(error)) error {
 	w := p.flow.unanswered.add(rec.Topic)
-	err := p.flow.producer.Send(ctx, rec, func(res kafka.Result) {
+	return p.flow.give(ctx, rec, func(res kafka.Result) {
 		w.answered.Store(true)
 		if res.Err != nil && kafka.Classify(res.Err) == retry.Unreachable {
 			p.flow.unknownOutcome(res.Err)
@@ -28,11 +28,7 @@ func (p *publisher) Publish(ctx context.Context, rec *router.Record, done func(e
 			p.flow.offsets.sweptAcked(rec.Topic, res.Partition, res.Offset)
 		}
 		done(res.Err)
-	})
-	if err != nil {
-		w.answered.Store(true)
-	}
-	return err
+	}, w)
 }
 
 // Gone is closed once the producer is closed.

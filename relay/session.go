@@ -38,14 +38,14 @@ type session struct {
 	out     *publisher
 	sweeper *sweeper.Sweeper
 
-	failed chan error // size 1: the first failure ends the session, later ones are its consequences
+	// fail ends the session because of an error, at once: nothing is handed to the producer after it has returned. It may be
+	// called from anywhere and more than once; the first failure counts, later ones are its consequences.
+	fail context.CancelCauseFunc
 }
 
-// run works until ctx ends or the session fails, then brings everything that is on its way to its end. It returns why the
-// session ended: nil when ctx did.
-func (s *session) run(ctx context.Context) error {
-	work, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+// run works until work ends, because ctx did or the session has failed, then brings everything that is on its way to its end. It
+// returns why the session ended: nil when ctx did.
+func (s *session) run(ctx, work context.Context) error {
 	// The marker goes on after work has ended: what was acked meanwhile is still marked.
 	marking, abandonMarks := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandonMarks()
@@ -60,18 +60,19 @@ func (s *session) run(ctx context.Context) error {
 		loops.Go(func() { s.ended("save", s.saver.run(work, s.cfg.SaveInterval)) })
 		pump.Go(func() { s.ended("stream", s.pump.run(work)) })
 	}
-	select {
-	case <-ctx.Done():
-	case err := <-s.failed:
-		stop(err)
-	}
-	stop(nil)
+	<-work.Done()
+	cause := context.Cause(work)
+	failed := !errors.Is(cause, context.Cause(ctx)) // which is nil when it has not ended
 	pump.Wait()
-	err := s.drain(ctx, context.Cause(work), loops.Wait, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
-	if ctx.Err() != nil {
+	err := s.drain(ctx, cause, loops.Wait, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
+	switch {
+	case !failed:
+		return err
+	case ctx.Err() != nil:
+		s.log.Warn().Err(cause).Msg("told to stop while a session that had failed was brought to its end")
 		return err
 	}
-	return errors.Join(context.Cause(work), err)
+	return errors.Join(cause, err)
 }
 
 // leaveToSweeper records what the stream will not bring, where the position could not be used.
@@ -97,17 +98,10 @@ func (s *session) forgetTail(ctx context.Context) {
 // claimed by a dead process.
 const tailKept = 4 * ClaimLease
 
-// fail ends the session because of err. It may be called from anywhere and more than once.
-func (s *session) fail(err error) {
-	select {
-	case s.failed <- err:
-	default:
-	}
-}
-
-// ended ends the session when one of its loops has failed.
+// ended ends the session when one of its loops has ended with an error: also with one that only says that a context has ended,
+// since it need not be the session's.
 func (s *session) ended(what string, err error) {
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil {
 		s.fail(fmt.Errorf("%s: %w", what, err))
 	}
 }
@@ -144,9 +138,9 @@ func (s *session) drain(ctx context.Context, cause error, waitLoops, finishMarks
 }
 
 // assemble connects the parts that every session has.
-func (l *leadership) assemble(log zerolog.Logger) (*session, error) {
+func (l *leadership) assemble(log zerolog.Logger, fail context.CancelCauseFunc) (*session, error) {
 	r := l.relay
-	s := &session{cfg: r.cfg, log: log, began: time.Now(), failed: make(chan error, 1)}
+	s := &session{cfg: r.cfg, log: log, began: time.Now(), fail: fail}
 	f := &flow{
 		rows: r.deps.Rows, size: messageSize, fail: s.fail, pause: unreachablePause,
 		prober:   newProber(r.deps.Broker, r.cfg.CreateTopics, log),
@@ -188,7 +182,7 @@ func messageSize(it *item) int64 {
 }
 
 // stream prepares a session that reads the binlog.
-func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error) {
+func (l *leadership) stream(ctx context.Context, reader Reader, fail context.CancelCauseFunc) (*session, error) {
 	r := l.relay
 	// Without it a row that is due at once can't be told from a delayed one, and would be left to the sweeper.
 	if err := r.readZone(ctx); err != nil {
@@ -198,7 +192,7 @@ func (l *leadership) stream(ctx context.Context, reader Reader) (*session, error
 	if err != nil {
 		return nil, err
 	}
-	s, err := l.assemble(l.log)
+	s, err := l.assemble(l.log, fail)
 	if err != nil {
 		return nil, err
 	}
@@ -251,8 +245,8 @@ func (l *leadership) offsetsOf(s *session, window *replay) map[string]map[int32]
 }
 
 // sweepOnly prepares a session that reads nothing but the table.
-func (l *leadership) sweepOnly(ctx context.Context) (*session, error) {
-	s, err := l.assemble(l.log)
+func (l *leadership) sweepOnly(ctx context.Context, fail context.CancelCauseFunc) (*session, error) {
+	s, err := l.assemble(l.log, fail)
 	if err != nil {
 		return nil, err
 	}

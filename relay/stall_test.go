@@ -55,7 +55,7 @@ type stallBench struct {
 
 func startStallBench(ctx context.Context) *stallBench {
 	b := &stallBench{flowBench: newFlowBench()}
-	b.session = &session{flow: b.flow, failed: make(chan error, 1)}
+	b.session = &session{flow: b.flow, fail: b.fail}
 	go b.session.watchStalls(ctx)
 	return b
 }
@@ -64,11 +64,11 @@ func startStallBench(ctx context.Context) *stallBench {
 func (b *stallBench) stallsAfter(t *testing.T, d time.Duration, topic string) {
 	t.Helper()
 	advance(t, d-time.Second)
-	require.Empty(t, b.session.failed)
+	require.Empty(t, b.failed)
 	advance(t, time.Second)
-	require.Len(t, b.session.failed, 1)
+	require.Len(t, b.failed, 1)
 	var stalled *errStalled
-	require.ErrorAs(t, <-b.session.failed, &stalled)
+	require.ErrorAs(t, <-b.failed, &stalled)
 	require.Equal(t, topic, stalled.topic)
 	require.ErrorContains(t, stalled, topic)
 }
@@ -94,7 +94,7 @@ func TestRecordsThatAreAnsweredDoNotStall(t *testing.T) {
 			advance(t, stalledAfter-time.Second)
 			w.answered.Store(true)
 		}
-		require.Empty(t, b.session.failed)
+		require.Empty(t, b.failed)
 		b.unanswered.add("stuck")
 		b.stallsAfter(t, lookFirst+stalledAfter, "stuck")
 	})
@@ -109,7 +109,7 @@ func TestOutageIsNoStall(t *testing.T) {
 		advance(t, stalledAfter)
 		b.broker.set(func() { b.broker.away = errBroken })
 		advance(t, time.Hour)
-		require.Empty(t, b.session.failed)
+		require.Empty(t, b.failed)
 		b.broker.set(func() { b.broker.away = nil })
 		b.stallsAfter(t, stalledAfter, "stuck")
 	})

@@ -63,23 +63,23 @@ func (r *Relay) sweepOnce(ctx context.Context, held Held, limit func(sweeper.Res
 	case !errors.Is(err, checkpoint.ErrNone):
 		r.log.Warn().Err(err).Msg("checkpoint not read: what was sent before a crash and not marked may be sent twice")
 	}
-	s, err := l.sweepOnly(ctx)
+	work, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	s, err := l.sweepOnly(ctx, fail)
 	if err != nil {
 		return sweeper.Result{}, err
 	}
 	s.out.tail = l.tail(ctx)
-	return s.passes(ctx, limit)
+	return s.passes(ctx, work, limit)
 }
 
 // passes sweeps until nothing is left to do at once, and brings what is on its way to its end.
-func (s *session) passes(ctx context.Context, limit func(sweeper.Result) bool) (total sweeper.Result, err error) {
+func (s *session) passes(ctx, work context.Context, limit func(sweeper.Result) bool) (total sweeper.Result, err error) {
 	marking, abandonMarks := context.WithCancel(context.WithoutCancel(ctx)) // what was acked is marked, also while stopping
 	defer abandonMarks()
 	var marker sync.WaitGroup
 	marker.Go(func() { s.ended("mark", s.marker.run(marking)) })
 	s.recorded(0)
-	work, stop := context.WithCancel(ctx)
-	defer stop()
 	var loop sync.WaitGroup
 	ended := make(chan struct{})
 	loop.Go(func() {
@@ -94,13 +94,12 @@ func (s *session) passes(ctx context.Context, limit func(sweeper.Result) bool) (
 		}
 	})
 	// A pass that waits for results ends only when the producer is closed.
-	var failure error
 	select {
 	case <-ended:
-	case <-ctx.Done():
-	case failure = <-s.failed:
+	case <-work.Done():
 	}
-	stop()
-	drained := s.drain(ctx, errors.Join(context.Cause(ctx), failure), loop.Wait, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
-	return total, errors.Join(err, failure, ctx.Err(), drained)
+	cause := context.Cause(work) // nil when nothing but the passes has ended
+	s.fail(nil)
+	drained := s.drain(ctx, cause, loop.Wait, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
+	return total, errors.Join(err, cause, drained)
 }

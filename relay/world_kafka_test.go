@@ -91,6 +91,9 @@ type handed struct {
 }
 
 // producer delivers in order, but a topic that is stuck holds up no other one. A Kafka that is away is waited for.
+//
+// It is worse than the real one in one thing: after its context has ended a Send takes the record or refuses it by chance, as a
+// bare select does. So the relay has to end at the first refusal by itself.
 type producer struct {
 	broker
 	results func(kafka.Result)
@@ -105,7 +108,7 @@ type producer struct {
 
 func (p *producer) Send(ctx context.Context, rec *router.Record, token any) error {
 	pause(ctx, p.trouble.sendTakes())
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && p.roll(2) == 0 {
 		return ctx.Err()
 	}
 	p.queueMu.Lock()
@@ -129,8 +132,9 @@ func (p *producer) wake() {
 func (p *producer) take() (next handed, ok, cut, ended bool) {
 	p.queueMu.Lock()
 	defer p.queueMu.Unlock()
+	stuck := p.trouble.stuckNow()
 	for i, h := range p.queue {
-		if p.cut || !p.trouble.isStuck(h.rec.Topic) {
+		if p.cut || !stuck[h.rec.Topic] {
 			p.queue = slices.Delete(p.queue, i, i+1)
 			return h, true, p.cut, false
 		}
@@ -167,7 +171,7 @@ func (p *producer) rest(atMost time.Duration) {
 
 // finish brings one record to its end. After a crash there is nobody to tell.
 func (p *producer) finish(h handed) {
-	if p.random5() {
+	if !p.trouble.isPrompt() && p.roll(5) == 0 {
 		pause(context.Background(), p.latency())
 	}
 	if err := p.trouble.refusal(h.rec); err != nil {
@@ -194,12 +198,6 @@ func (p *producer) isCut() bool {
 	p.queueMu.Lock()
 	defer p.queueMu.Unlock()
 	return p.cut
-}
-
-func (p *producer) random5() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.random.IntN(5) == 0
 }
 
 func (p *producer) Close(ctx context.Context) error {

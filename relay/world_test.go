@@ -36,6 +36,7 @@ type world struct {
 	records []published
 	sizes   map[string]int64
 
+	held  *held // the last that was got
 	epoch int64
 	saved *checkpoint.Record
 	blind int // starts at which Kafka could not tell what was published
@@ -327,14 +328,47 @@ func (h *hands) Save(_ context.Context, _ string, rec checkpoint.Record) error {
 	return nil
 }
 
-// The lock: there is one process at a time.
+// The lock: there is one process at a time, which may lose it.
 
-type lock struct{}
+type lock struct{ *world }
 
-func (lock) Acquire(context.Context) (relay.Held, error) { return held{}, nil }
+func (l lock) Acquire(context.Context) (relay.Held, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = &held{lost: make(chan struct{})}
+	return l.held, nil
+}
 
-type held struct{}
+type held struct {
+	lost chan struct{}
+	once sync.Once
+}
 
-func (held) Lost() <-chan struct{}         { return nil }
-func (held) Valid() bool                   { return true }
-func (held) Release(context.Context) error { return nil }
+func (h *held) Lost() <-chan struct{} { return h.lost }
+
+func (h *held) Valid() bool {
+	select {
+	case <-h.lost:
+		return false
+	default:
+		return true
+	}
+}
+
+func (*held) Release(context.Context) error { return nil }
+
+// loseLock takes the lock from the relay that holds it.
+func (w *world) loseLock() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held != nil {
+		w.held.once.Do(func() { close(w.held.lost) })
+	}
+}
+
+// fence lets somebody else take an epoch, after which the leader's saves are refused.
+func (w *world) fence() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.epoch++
+}

@@ -44,6 +44,8 @@ type trouble struct {
 	stuck map[string]bool
 	// sending is how long handing a record over takes.
 	sending time.Duration
+	// prompt makes acks come at once.
+	prompt bool
 }
 
 // do changes what goes wrong, or looks at what the functions have noted.
@@ -108,10 +110,17 @@ func (t *trouble) refusal(rec *router.Record) error {
 	return t.refuse(rec)
 }
 
-func (t *trouble) isStuck(topic string) bool {
+// stuckNow returns the stuck topics of one moment.
+func (t *trouble) stuckNow() map[string]bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.stuck[topic]
+	return t.stuck // replaced, never changed
+}
+
+func (t *trouble) isPrompt() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.prompt
 }
 
 func (t *trouble) sendTakes() time.Duration {

@@ -112,37 +112,48 @@ func (s *Sweeper) lone(ctx context.Context, topic string, b *batch) bool {
 		return true
 	}
 	wait := s.note(b, &p, err)
+	s.closeAfter(ctx, topic, &p, err, wait)
+	return false
+}
+
+// closeAfter closes a topic because of what came of a row. A stop is no reason to close one: nothing more of it is sent anyway.
+func (s *Sweeper) closeAfter(ctx context.Context, topic string, p *prepared, err error, wait time.Duration) {
+	if ctx.Err() != nil {
+		return
+	}
 	s.retries[topic] = retryAt{at: time.Now().Add(wait), topic: p.rec.Topic}
 	s.gate.Close(topic, err.Error(), min(wait, appearsWithin))
-	return false
 }
 
 // publish hands all rows to the producer in order and waits for their results, also when ctx ends meanwhile: a record
 // that was handed over may be written, and its row should say so. Rows whose result never comes (the producer was
-// given up) stay claimed until the lease ends.
-func (s *Sweeper) publish(ctx context.Context, topic string, b *batch) {
+// given up) stay claimed until the lease ends. An error means that one could not be handed over: it and those behind it are
+// released, and nothing more may be sent.
+func (s *Sweeper) publish(ctx context.Context, topic string, b *batch) error {
 	rows := b.ready
 	b.ready = nil
+	var ending error
 	results := make(chan result, len(rows)) // of full size: done must not block
 	handed := 0
 	for i := range rows {
 		if rows[i].bodyless != nil {
 			break
 		}
-		err := s.out.Publish(ctx, rows[i].rec, func(err error) { results <- result{row: i, err: err} })
-		if err != nil {
+		ending = s.out.Publish(ctx, rows[i].rec, func(err error) { results <- result{row: i, err: err} })
+		if ending != nil {
 			break
 		}
 		handed++
 	}
 	s.collect(topic, b, rows[:handed], results)
 	b.ready = rows[handed:]
-	if len(b.ready) > 0 && b.ready[0].bodyless != nil {
+	if ending == nil && len(b.ready) > 0 && b.ready[0].bodyless != nil {
 		p := b.take()
 		wait := s.note(b, &p, p.bodyless)
 		s.gate.Close(topic, p.bodyless.Error(), wait)
 	}
 	b.releaseRest()
+	return ending
 }
 
 // result is how one row of a batch went.

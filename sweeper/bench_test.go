@@ -25,7 +25,8 @@ type gate struct {
 	mu      sync.Mutex
 	states  map[string]string // fresh when missing
 	journal []string
-	early   bool // too early for handing back
+	ending  error // what handing over what is held comes to
+	early   bool  // too early for handing back
 	held    map[outbox.Ref]bool
 	probeAt map[string]time.Time
 	onHold  func()
@@ -87,7 +88,11 @@ func (g *gate) BeginProbe(topic string) (probe, isOpen bool) {
 	return state == "", state == "open"
 }
 
-func (g *gate) ProbeAcked(_ context.Context, topic string) { g.set(topic, "open", "acked") }
+func (g *gate) ProbeAcked(_ context.Context, topic string) error {
+	g.set(topic, "open", "acked")
+	return g.ending
+}
+
 func (g *gate) Close(topic, _ string, wait time.Duration) {
 	g.wait(topic, wait)
 	g.set(topic, "closed", "close")
@@ -134,14 +139,14 @@ func (g *gate) Hold(_ context.Context, topic string) bool {
 	return true
 }
 
-func (g *gate) HandBack(_ context.Context, topic string) bool {
+func (g *gate) HandBack(_ context.Context, topic string) (bool, error) {
 	if g.full > 0 {
 		g.full--
 		g.set(topic, "draining", "give up")
-		return false
+		return false, nil
 	}
 	g.set(topic, "open", "hand back")
-	return true
+	return true, nil
 }
 
 // broker is Kafka as the sweeper sees it. refuse says what becomes of a message, nil: acked.
@@ -156,6 +161,7 @@ type broker struct {
 	appeared bool
 	marked   int
 	closed   bool
+	ends     func(msgID string) bool // the session ends before a message is handed over
 }
 
 var (
@@ -187,7 +193,8 @@ func (b *broker) deliver(rec *router.Record, mark string) error {
 }
 
 func (b *broker) Publish(_ context.Context, rec *router.Record, done func(error)) error {
-	if b.closed {
+	if b.closed || b.ends != nil && b.ends(idOf(rec)) {
+		b.closed = true
 		return errClosed
 	}
 	if b.silent == nil || !b.silent(idOf(rec)) {

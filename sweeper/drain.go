@@ -173,8 +173,9 @@ func (s *Sweeper) handBack(ctx context.Context, topic string) (Result, error) {
 	for total.Sent <= handBackMost {
 		refs, err := s.rest(ctx, topic)
 		if err == nil && len(refs) == 0 {
-			total.More = !s.gate.HandBack(ctx, topic)
-			return total, nil
+			opened, err := s.gate.HandBack(ctx, topic)
+			total.More = !opened
+			return total, err
 		}
 		clean := false
 		if err == nil {
@@ -222,14 +223,14 @@ func (s *Sweeper) sendAll(ctx context.Context, topic string, refs []outbox.Ref) 
 		}
 		for _, group := range byTopic(rows) {
 			b := s.prepare(ctx, group, true)
-			s.publish(ctx, topic, b)
+			ending := s.publish(ctx, topic, b)
 			held := len(b.failed) + len(b.release)
 			r, err := s.write(ctx, b)
 			total.add(r)
 			if err != nil {
 				s.hidden(topic, err)
 			}
-			if err != nil || held > 0 {
+			if err = errors.Join(ending, err); err != nil || held > 0 {
 				return total, false, err
 			}
 		}

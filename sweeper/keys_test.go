@@ -75,8 +75,8 @@ func (k *keys) Hold(context.Context, store.Slot) bool {
 
 func (k *keys) Unhold(store.Slot) { k.note("unhold") }
 
-func (k *keys) HandBack(context.Context, store.Slot) bool {
+func (k *keys) HandBack(context.Context, store.Slot) (bool, error) {
 	k.note("hand back")
 	k.waiting = nil
-	return true
+	return true, nil
 }

@@ -157,26 +157,31 @@ func byTopic(rows []outbox.Row) [][]outbox.Row {
 func (s *Sweeper) topic(ctx context.Context, rows []outbox.Row) (Result, error) {
 	b := s.prepare(ctx, rows, false)
 	topic := rows[0].Topic
+	var ending error
 	if len(b.ready) > 0 {
 		switch probe, open := s.gate.BeginProbe(topic); {
 		case probe:
-			s.first(ctx, topic, b)
+			ending = s.first(ctx, topic, b)
 		case open:
-			s.publish(ctx, topic, b)
+			ending = s.publish(ctx, topic, b)
 		default:
 			b.releaseRest() // the stream has just closed it, or is probing it
 		}
 	}
-	return s.write(ctx, b)
+	r, err := s.write(ctx, b)
+	return r, errors.Join(ending, err)
 }
 
 // first sends the first of the rows alone, because nobody knows yet whether the topic takes messages, and the others
-// when it does.
-func (s *Sweeper) first(ctx context.Context, topic string, b *batch) {
+// when it does. The error is publish's.
+func (s *Sweeper) first(ctx context.Context, topic string, b *batch) error {
 	if !s.lone(ctx, topic, b) {
 		b.releaseRest()
-		return
+		return nil
 	}
-	s.gate.ProbeAcked(ctx, topic)
-	s.publish(ctx, topic, b)
+	if err := s.gate.ProbeAcked(ctx, topic); err != nil {
+		b.releaseRest()
+		return err
+	}
+	return s.publish(ctx, topic, b)
 }

@@ -204,7 +204,9 @@ func TestClosedProducerGivesTheRowsBack(t *testing.T) {
 	b.gate.states["orders"] = "open"
 	b.broker.closed = true
 	b.table.put("orders", outbox.Pending, 1, 2)
-	require.Equal(t, sweeper.Result{}, b.pass(t))
+	r, err := b.Pass(t.Context())
+	require.ErrorIs(t, err, errClosed)
+	require.Equal(t, sweeper.Result{}, r)
 	require.Equal(t, []string{"claim m1 m2", "release m1 m2"}, b.table.done())
 }
 

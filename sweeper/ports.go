@@ -30,12 +30,12 @@ type Rows interface {
 	NextDue(ctx context.Context) (time.Time, bool, error)
 }
 
-// Gate knows which topics are open; relay.Gate is the real one.
+// Gate knows which topics are open; relay.Gate is the real one. Its errors mean that the session is ending.
 type Gate interface {
 	Closed() []string
 	Work(now time.Time) (probe, drain []string, wait time.Duration)
 	BeginProbe(topic string) (probe, open bool)
-	ProbeAcked(ctx context.Context, topic string)
+	ProbeAcked(ctx context.Context, topic string) error
 	Close(topic, reason string, wait time.Duration)
 	ProbeLater(topic string, wait time.Duration)
 	Drain(topic string, acked bool)
@@ -43,7 +43,7 @@ type Gate interface {
 	Unhold(topic string)
 	// Held returns which rows of a topic the stream holds.
 	Held(topic string) map[outbox.Ref]bool
-	HandBack(ctx context.Context, topic string) bool
+	HandBack(ctx context.Context, topic string) (bool, error)
 }
 
 // Keys knows which keys wait behind a dead letter; relay.Keys is the real one.
@@ -68,7 +68,7 @@ type Keys interface {
 	// Hold, Unhold and HandBack are for a key what they are for a topic.
 	Hold(ctx context.Context, slot store.Slot) bool
 	Unhold(slot store.Slot)
-	HandBack(ctx context.Context, slot store.Slot) bool
+	HandBack(ctx context.Context, slot store.Slot) (bool, error)
 }
 
 // Stream tells how far the binlog has been dealt with.
@@ -91,7 +91,8 @@ type Publisher interface {
 	// Fill reads the bodies of rows that have theirs staged, of as many rows from the first on as may be in memory together. It
 	// returns how many those are, and for each of them why it has none.
 	Fill(ctx context.Context, rows []outbox.Row) (n int, errs []error)
-	// Publish hands a record over and calls done once, from another goroutine, with nil after the ack. done must not block.
+	// Publish hands a record over and calls done once, from another goroutine, with nil after the ack. done must not block. After
+	// an error done is not called, the session is ending, and nothing that comes after the record may be sent.
 	Publish(ctx context.Context, rec *router.Record, done func(error)) error
 	// Published reports whether a message is known to have been published by a process that died before marking it.
 	Published(topic, msgID string) bool

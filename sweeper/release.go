@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
@@ -98,8 +97,9 @@ func (s *Sweeper) handBackKey(ctx context.Context, slot store.Slot) (total Resul
 	for range releaseBatches {
 		rows, left, err := s.parked(ctx, slot)
 		if err == nil && len(rows) == 0 && left == "" {
-			total.More = !s.keys.HandBack(ctx, slot)
-			return total, true, nil
+			ended, err := s.keys.HandBack(ctx, slot)
+			total.More = !ended
+			return total, true, err
 		}
 		clean := false
 		if err == nil && len(rows) > 0 {
@@ -139,9 +139,10 @@ func (s *Sweeper) sendParked(ctx context.Context, slot store.Slot, rows []outbox
 			}
 			return slot
 		})
+		var ending error
 		switch probe, open := s.gate.BeginProbe(topic); {
 		case probe || open:
-			s.inTurn(ctx, slot, topic, b, probe)
+			ending = s.inTurn(ctx, slot, topic, b, probe)
 		default:
 			s.parkRest(b, slot) // the stream has just closed it
 		}
@@ -150,6 +151,8 @@ func (s *Sweeper) sendParked(ctx context.Context, slot store.Slot, rows []outbox
 		total.add(r)
 		if err != nil {
 			s.hidden(topic, err)
+		}
+		if err = errors.Join(ending, err); err != nil {
 			return total, false, err
 		}
 	}
@@ -180,8 +183,8 @@ func (s *Sweeper) parkRest(b *batch, slot store.Slot) {
 }
 
 // inTurn sends the rows in order: the first, and each that was a dead letter, alone, since it may be refused again and then
-// holds what is behind it; the others pipelined.
-func (s *Sweeper) inTurn(ctx context.Context, slot store.Slot, topic string, b *batch, probe bool) {
+// holds what is behind it; the others pipelined. The error is publish's.
+func (s *Sweeper) inTurn(ctx context.Context, slot store.Slot, topic string, b *batch, probe bool) error {
 	for first := true; len(b.ready) > 0; first = false {
 		row := b.ready[0].row.Ref()
 		switch {
@@ -190,7 +193,10 @@ func (s *Sweeper) inTurn(ctx context.Context, slot store.Slot, topic string, b *
 		case first || s.keys.Alone(slot, row):
 			acked, dead := s.alone(ctx, topic, b)
 			if acked && probe {
-				s.gate.ProbeAcked(ctx, topic)
+				if err := s.gate.ProbeAcked(ctx, topic); err != nil {
+					s.parkRest(b, slot)
+					return err
+				}
 				probe = false
 			}
 			if !acked && !dead { // and so the topic is closed
@@ -199,16 +205,20 @@ func (s *Sweeper) inTurn(ctx context.Context, slot store.Slot, topic string, b *
 			}
 		default:
 			rest := s.cut(b, slot)
-			s.publish(ctx, topic, b)
+			err := s.publish(ctx, topic, b)
 			b.ready = rest
 			if len(b.failed)+len(b.release) > 0 {
 				s.parkRest(b, slot)
+			}
+			if err != nil {
+				return err
 			}
 		}
 	}
 	if probe {
 		s.gate.Close(topic, "nothing could be sent", 0) // all that were tried are dead letters
 	}
+	return nil
 }
 
 // cut leaves in the batch what comes before the next row that goes alone, and returns the others.
@@ -238,8 +248,7 @@ func (s *Sweeper) alone(ctx context.Context, topic string, b *batch) (acked, dea
 	if class, _ := s.out.Classify(err); class == retry.Never {
 		return false, true
 	}
-	s.retries[topic] = retryAt{at: time.Now().Add(wait), topic: p.rec.Topic}
-	s.gate.Close(topic, err.Error(), min(wait, appearsWithin))
+	s.closeAfter(ctx, topic, &p, err, wait)
 	return false, false
 }
 
