@@ -100,7 +100,9 @@ func TestStoriesThatFailed(t *testing.T) {
 		{"StoppedAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{19}, 20)},
 		{"LockLostAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{21}, 20)},
 		{"FencedAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{23}, 20)},
-		{"StalledAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{24, 19, lastStep, 22}, 5)},
+		{"StalledAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{24, 19, 25, 22}, 5)},
+		{"StreamBrokenAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{26}, 20)},
+		{"UnreadableRowsAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{lastStep, 26, 19, 22}, 5)},
 		{"LockLostWhileTopicsComeAndGo", 7674, manner{large: true}, []int{19, 21, 13, 3, 4, 22, 12}},
 	} {
 		t.Run(kept.name, func(t *testing.T) { tellStory(t, kept.seed, kept.m, kept.steps) })
@@ -116,7 +118,7 @@ func tellStory(t *testing.T, seed uint64, m manner, steps []int) {
 	})
 }
 
-const lastStep = 25
+const lastStep = 27
 
 // tell is a story of one fault after the other.
 func (s *story) tell(steps []int) {
@@ -194,14 +196,18 @@ func (s *story) step(step int) {
 		w.fence()
 	case 24:
 		w.trouble.stick(name, true)
-	case lastStep:
+	case 25:
 		w.trouble.stick(name, false)
+	case 26:
+		w.breakReader()
+	case lastStep:
+		w.commitUnreadable(name, 3)
 	}
 }
 
-// stop stops the relay cleanly. One that does not know yet that it is fenced learns it by its last save, and says so.
+// stop stops the relay cleanly. One that has just lost its lock, or learns by its last save that it is fenced, says so.
 func (s *story) stop() {
-	if err := s.p.stop(); !errors.Is(err, checkpoint.ErrFenced) {
+	if err := s.p.stop(); !errors.Is(err, checkpoint.ErrFenced) && !errors.Is(err, relay.ErrLockLost) {
 		require.NoError(s.t, err)
 	}
 }

@@ -87,8 +87,6 @@ func (r *Relay) Run(ctx context.Context) error {
 		err := r.once(ctx)
 		r.note(err)
 		switch {
-		case ctx.Err() != nil && errors.Is(err, context.Canceled):
-			return nil
 		case ctx.Err() != nil:
 			return err
 		case errors.Is(err, canal.ErrCannotStream), errors.Is(err, checkpoint.ErrNewer):

@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -36,10 +37,11 @@ type world struct {
 	records []published
 	sizes   map[string]int64
 
-	held  *held // the last that was got
-	epoch int64
-	saved *checkpoint.Record
-	blind int // starts at which Kafka could not tell what was published
+	readFails bool  // the next read of the binlog
+	held      *held // the last that was got
+	epoch     int64
+	saved     *checkpoint.Record
+	blind     int // starts at which Kafka could not tell what was published
 
 	staging bool // some rows have their bodies staged
 	bodies  []kafka.Body
@@ -69,6 +71,7 @@ type logged struct {
 	end  position.End
 	at   time.Time
 	rows []outbox.Row
+	left int // rows that the stream can't read
 }
 
 // topicState is what a topic answers: nil is an ack.
@@ -104,6 +107,24 @@ func (w *world) commit(logs bool, topic string, keys ...string) {
 	if logs {
 		w.logRows(rows)
 	}
+}
+
+// commitUnreadable writes rows of keys of their own whose columns the stream can't tell any more.
+func (w *world) commitUnreadable(topic string, rows int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for range rows {
+		w.insert(topic, fmt.Sprintf("unreadable-%d", w.nextID), time.Time{})
+	}
+	w.logRows(nil)
+	w.log[len(w.log)-1].left = rows
+}
+
+// breakReader lets the stream's next read fail.
+func (w *world) breakReader() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.readFails = true
 }
 
 // commitOne is commit for one row, of which it returns the msg_id.
@@ -222,6 +243,8 @@ func (h *hands) enter(sql bool) error {
 
 // The binlog.
 
+var errRead = errors.New("the binlog can't be read")
+
 type reader struct {
 	*hands
 	mu  sync.Mutex
@@ -254,6 +277,11 @@ func (r *reader) Next(ctx context.Context) (*canal.Transaction, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
+		if r.readFails {
+			r.readFails = false
+			r.world.mu.Unlock()
+			return nil, errRead
+		}
 		written := r.written
 		if r.at < len(r.log) {
 			entry := r.log[r.at]
@@ -262,7 +290,11 @@ func (r *reader) Next(ctx context.Context) (*canal.Transaction, error) {
 			r.mu.Lock()
 			r.pos = entry.end
 			r.mu.Unlock()
-			return canal.NewTransaction(entry.end, entry.at, entry.rows...), nil
+			txn := canal.NewTransaction(entry.end, entry.at, entry.rows...)
+			if entry.left > 0 {
+				txn.Kick, txn.Missed = true, map[string]int{canal.MissedColumns: entry.left}
+			}
+			return txn, nil
 		}
 		r.world.mu.Unlock()
 		select {

@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/test/consume"
 	"example.com/outbox-relay/test/harness"
 	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/test/rig"
 	"example.com/outbox-relay/test/workload"
 )
 
@@ -19,38 +22,62 @@ import (
 // not handed to the producer must not be handed over either, or it passes that row.
 
 // largeTransactions is one writer with transactions of 500 rows of 20 keys.
-func largeTransactions(rate float64) func(*workload.Config) {
-	return func(cfg *workload.Config) {
-		cfg.Writers, cfg.MinTxn, cfg.MaxTxn, cfg.Batch, cfg.Keys, cfg.Keyless = 1, 500, 500, 500, 20, 0
-		cfg.Headers, cfg.MaxBytes, cfg.Rate = 0, 300, rate
-	}
+func largeTransactions(cfg *workload.Config) {
+	cfg.Writers, cfg.MinTxn, cfg.MaxTxn, cfg.Batch, cfg.Keys, cfg.Keyless = 1, 500, 500, 500, 20, 0
+	cfg.Headers, cfg.MaxBytes, cfg.Rate = 0, 300, stopRate
 }
 
 // stopRate is how many rows a second are written. What comes while the relay is away is a backlog, amid which it is stopped again.
 const stopRate = 2000
 
-// amid waits until a stop comes at a moment that nothing decides.
-func amid(t *testing.T) {
+// stopping is a relay that is stopped again and again.
+type stopping struct {
+	*harness.Scene
+	t     *testing.T
+	relay *harness.Relay
+}
+
+func newStopping(t *testing.T, cast harness.Cast) *stopping {
 	t.Helper()
-	pass(t, 200*time.Millisecond+rand.N(500*time.Millisecond))
+	return &stopping{Scene: harness.NewScene(t, cast), t: t}
+}
+
+// rounds starts the relay, ends it in some way so many times while it is written to, and judges.
+func (s *stopping) rounds(n int, opts oracle.Options, change func(*workload.Config), end func(round int)) *oracle.Verdict {
+	s.t.Helper()
+	if s.relay == nil {
+		s.relay = s.Start()
+	}
+	s.CaughtUp(15 * time.Second)
+	finish := s.Writing(change)
+	for round := range n {
+		amid(s.t, 700*time.Millisecond)
+		end(round)
+	}
+	finish()
+	return s.Exact(90*time.Second, opts)
+}
+
+// amid waits until a moment that nothing decides.
+func amid(t *testing.T, most time.Duration) {
+	t.Helper()
+	pass(t, most/4+rand.N(most*3/4))
+}
+
+// restart stops the relay by SIGTERM and starts another.
+func (s *stopping) restart() {
+	s.t.Helper()
+	code, took := s.relay.Stop()
+	require.Zero(s.t, code)
+	assert.Less(s.t, took, 25*time.Second)
+	s.relay = s.Start()
 }
 
 // TestStoppedAmidLargeTransactions: SIGTERM, again and again. Nothing is lost, out of order, or repeated.
 func TestStoppedAmidLargeTransactions(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
-		s := harness.NewScene(t, harness.Cast{SQL: start(t)})
-		relay := s.Start()
-		s.CaughtUp(15 * time.Second)
-		finish := s.Writing(largeTransactions(stopRate))
-		for range 40 {
-			amid(t)
-			code, took := relay.Stop()
-			assert.Zero(t, code)
-			assert.Less(t, took, 25*time.Second)
-			relay = s.Start()
-		}
-		finish()
-		s.Exact(60*time.Second, oracle.Options{})
+		s := newStopping(t, harness.Cast{SQL: start(t)})
+		s.rounds(40, oracle.Options{}, largeTransactions, func(int) { s.restart() })
 	})
 }
 
@@ -58,21 +85,90 @@ func TestStoppedAmidLargeTransactions(t *testing.T) {
 // goes on. There may be copies, nothing else.
 func TestLockKilledAmidLargeTransactions(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
-		s := harness.NewScene(t, harness.Cast{SQL: start(t)})
-		relays := []*harness.Relay{s.Start(), s.Launch()}
-		s.CaughtUp(15 * time.Second)
-		finish := s.Writing(largeTransactions(stopRate))
-		for range 20 {
+		s := newStopping(t, harness.Cast{SQL: start(t)})
+		s.relay = s.Start()
+		standby := s.Launch()
+		s.rounds(20, oracle.Options{Duplicates: true}, largeTransactions, func(int) {
 			epoch := s.Epoch()
-			amid(t)
-			id, _ := lockConnection(t, s)
+			id, _ := lockConnection(t, s.Scene)
 			s.Exec(s.DB, fmt.Sprintf("KILL %d", id))
-			harness.Eventually(t, 30*time.Second, "one of them leads again", func() (bool, string) {
-				now := s.Epoch()
-				return now > epoch && (relays[0].Leads() || relays[1].Leads()), fmt.Sprintf("epoch %d", now)
-			})
-		}
-		finish()
-		s.Exact(60*time.Second, oracle.Options{Duplicates: true})
+			s.ledAnew(epoch, func() bool { return s.relay.Leads() || standby.Leads() })
+		})
+	})
+}
+
+// ledAnew waits until a leader of a later epoch has saved.
+func (s *stopping) ledAnew(epoch int64, leads func() bool) {
+	s.t.Helper()
+	harness.Eventually(s.t, 30*time.Second, "somebody leads again", func() (bool, string) {
+		now := s.Epoch()
+		return now > epoch && leads(), fmt.Sprintf("epoch %d", now)
+	})
+}
+
+// TestFencedAmidLargeTransactions: somebody else takes an epoch, as a relay that was away for a while would. The leader learns it by
+// its next save.
+func TestFencedAmidLargeTransactions(t *testing.T) {
+	t.Parallel()
+	s := newStopping(t, harness.Cast{})
+	key := fmt.Sprint(s.Settings["redis.prefix"]) + s.Source + ":epoch"
+	s.rounds(10, oracle.Options{Duplicates: true}, largeTransactions, func(int) {
+		epoch := s.Epoch()
+		redisCommand(t, s.Scene, "INCR", key)
+		s.ledAnew(epoch, s.relay.Leads)
+	})
+}
+
+// TestStoppedAmidTheReplay: SIGKILL, and SIGTERM while the next relay looks up what may have been sent.
+func TestStoppedAmidTheReplay(t *testing.T) {
+	t.Parallel()
+	s := newStopping(t, harness.Cast{})
+	v := s.rounds(10, oracle.Options{Duplicates: true}, largeTransactions, func(int) {
+		s.relay.Kill()
+		s.relay = s.Start()
+		s.restart()
+	})
+	assert.LessOrEqual(t, v.Duplicates, v.Committed/100, "copies")
+}
+
+// TestStoppedAmidAHandBack: topics come into being while they are written to, and SIGTERM comes while the sweeper drains them, or
+// while the stream holds what is new.
+func TestStoppedAmidAHandBack(t *testing.T) {
+	t.Parallel()
+	s := newStopping(t, harness.Cast{Missing: 6})
+	s.Set("retry.backoff", []string{"1s"})
+	s.rounds(len(s.Missing), oracle.Options{Retries: true}, largeTransactions, func(round int) {
+		s.Cast.Kafka.CreateTopic(t, s.Missing[round], 3, nil)
+		amid(t, 2*time.Second)
+		s.restart()
+	})
+}
+
+// TestStoppedAmidStagedBodies: SIGTERM while bodies are read from Kafka.
+func TestStoppedAmidStagedBodies(t *testing.T) {
+	t.Parallel()
+	s := newStopping(t, harness.Cast{})
+	s.Exec(s.DB, "ALTER TABLE "+s.Tables[0]+" ADD COLUMN body_ref VARCHAR(320) NULL")
+	stage, closeIt, err := consume.OpenStager(s.Cast.Kafka.Brokers, s.Cast.Kafka.Topic(t, 3))
+	require.NoError(t, err)
+	t.Cleanup(closeIt)
+	s.rounds(10, oracle.Options{}, func(cfg *workload.Config) {
+		largeTransactions(cfg)
+		cfg.Staged, cfg.Stage = 0.2, stage
+	}, func(int) { s.restart() })
+}
+
+// TestStoppedWhileKafkaIsAway: SIGTERM while Kafka is frozen. What it was given gets no answer, and may be there or not.
+func TestStoppedWhileKafkaIsAway(t *testing.T) {
+	t.Parallel()
+	s := newStopping(t, harness.Cast{Kafka: rig.Kafka(t, rig.Own())})
+	s.Set("shutdown.timeout", "2s")
+	s.rounds(5, oracle.Options{Duplicates: true}, largeTransactions, func(int) {
+		s.Cast.Kafka.Pause(t)
+		amid(t, 500*time.Millisecond)
+		code, _ := s.relay.Stop()
+		require.Zero(t, code)
+		s.Cast.Kafka.Resume(t)
+		s.relay = s.Start()
 	})
 }
