@@ -18,7 +18,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # (TEST=./store/...), TESTFLAGS adds go test flags (TESTFLAGS='-run Mark -v').
 TEST ?= ./...
 TESTFLAGS ?=
-GOTEST := $(GO) test -race -shuffle=on -timeout 25m $(TESTFLAGS)
+GOTESTFLAGS := -race -shuffle=on -timeout 25m $(TESTFLAGS)
 
 .PHONY: help
 help: ## list the targets
@@ -29,13 +29,13 @@ setup: ## install what tests and lint need, if it is missing (as root or with su
 	@scripts/setup.sh all
 
 .PHONY: test
-test: setup lint bin/rig ## everything: lint, then all tests against real servers, as CI does
+test: setup lint bin/rig bin/suite ## everything: lint, then all tests against real servers, as CI does
 	@$(GO) test -race -run '^$$' $(TEST) > /dev/null
-	@bin/rig exec -- $(GOTEST) -p 1 $(TEST)
+	@bin/rig exec -- bin/suite $(TEST) -- $(GOTESTFLAGS) -p 1
 
 .PHONY: test-unit
 test-unit: ## the tests that need no servers, in under a minute
-	@$(GOTEST) -tags unit $(TEST)
+	@$(GO) test $(GOTESTFLAGS) -tags unit $(TEST)
 
 .PHONY: lint
 lint: ## golangci-lint with .golangci.yml
@@ -84,6 +84,10 @@ bench: bin/rig ## what the relay reaches here: catching up, latency, memory, kil
 .PHONY: bin/rig
 bin/rig:
 	@$(GO) build -o $@ ./test/rig/cmd/rig
+
+.PHONY: bin/suite
+bin/suite:
+	@$(GO) build -o $@ ./test/suite
 
 .PHONY: clean
 clean: ## remove what was built (the cache outside the checkout stays)
