@@ -94,10 +94,10 @@ func (s *Sweeper) general(ctx context.Context) (Result, error) {
 		r, err := s.topic(ctx, group)
 		total.add(r)
 		if err != nil {
-			for _, rest := range groups[i+1:] {
-				s.reckoning.Take(rest...) // they are claimed, and look delayed once the lease is over
-			}
-			return total, err
+			rest := slices.Concat(groups[i+1:]...)
+			s.reckoning.Take(rest...) // they were claimed, and look delayed from now on
+			_, late := s.write(ctx, &batch{release: refs(rest)})
+			return total, errors.Join(err, late)
 		}
 	}
 	total.More = more || len(candidates) == s.cfg.Batch && total.Sent+total.Parked > 0

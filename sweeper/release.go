@@ -131,7 +131,8 @@ func (s *Sweeper) sendParked(ctx context.Context, slot store.Slot, rows []outbox
 		return total, false, s.park(ctx, slot, claimed)
 	}
 	clean = true
-	for _, group := range byTopic(claimed) {
+	groups := byTopic(claimed)
+	for i, group := range groups {
 		topic := group[0].Topic
 		b := s.prepareWith(ctx, group, true, func(row *outbox.Row) store.Slot {
 			if s.keys.May(slot, row.Ref()) {
@@ -153,7 +154,7 @@ func (s *Sweeper) sendParked(ctx context.Context, slot store.Slot, rows []outbox
 			s.hidden(topic, err)
 		}
 		if err = errors.Join(ending, err); err != nil {
-			return total, false, err
+			return total, false, errors.Join(err, s.park(ctx, slot, slices.Concat(groups[i+1:]...)))
 		}
 	}
 	return total, clean, nil
@@ -170,7 +171,9 @@ func (s *Sweeper) park(ctx context.Context, slot store.Slot, rows []outbox.Row) 
 	}
 	_, err := s.write(ctx, b)
 	if err != nil {
-		s.hidden(rows[0].Topic, err)
+		for _, topic := range byTopic(rows) {
+			s.hidden(topic[0].Topic, err)
+		}
 	}
 	return err
 }

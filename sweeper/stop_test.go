@@ -35,6 +35,7 @@ func TestPassEndsWithTheSession(t *testing.T) {
 	_, err := b.Pass(t.Context())
 	require.ErrorIs(t, err, errClosed)
 	require.Empty(t, b.broker.kafka)
+	require.Equal(t, []string{"claim m1 m2", "release m1", "release m2"}, b.table.done(), "or it would wait until its claim ends")
 }
 
 func TestDrainEndsAtTheFirstRowThatIsNotHandedOver(t *testing.T) {
@@ -47,6 +48,20 @@ func TestDrainEndsAtTheFirstRowThatIsNotHandedOver(t *testing.T) {
 	require.ErrorIs(t, err, errClosed)
 	require.Equal(t, []string{"m1", "m2", "m3", "m4"}, b.broker.kafka)
 	require.Equal(t, "draining", b.gate.state("orders"), "it is not handed back")
+}
+
+// The parked rows of a key in several topics: those of the topics that were not begun are parked again.
+func TestReleaseEndsAtTheFirstRowThatIsNotHandedOver(t *testing.T) {
+	t.Parallel()
+	b := releaseBench(t, 1, 2)
+	b.gate.states["others"] = "open"
+	b.table.put("others", outbox.Pending, 3)
+	b.table.rows[3].parked = 1
+	b.broker.ends = only("m2")
+	_, err := b.Pass(t.Context())
+	require.ErrorIs(t, err, errClosed)
+	require.Equal(t, []string{"~m1"}, b.broker.published())
+	require.Equal(t, []string{"claim parked m1 m2 m3", "sent m1", "release m2", "park m3"}, b.table.done())
 }
 
 // What the stream has held for a topic could not be sent: what the sweeper has behind its probe would pass it.
