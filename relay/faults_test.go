@@ -39,6 +39,8 @@ type manner struct {
 	hold, relaxed bool
 	// large transactions are handed over slowly, into windows that take them whole: nothing but its end stops the pump amid one.
 	large bool
+	// staged bodies: a third of the rows have theirs in Kafka.
+	staged bool
 }
 
 var manners = []manner{{}, {hold: true}, {relaxed: true}, {large: true}, {large: true, hold: true}}
@@ -103,6 +105,7 @@ func TestStoriesThatFailed(t *testing.T) {
 		{"StalledAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{24, 19, 25, 22}, 5)},
 		{"StreamBrokenAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{26}, 20)},
 		{"UnreadableRowsAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{lastStep, 26, 19, 22}, 5)},
+		{"StoppedAmidStagedBodies", 1, manner{large: true, staged: true}, slices.Repeat([]int{19}, 20)},
 		{"LockLostWhileTopicsComeAndGo", 7674, manner{large: true}, []int{19, 21, 13, 3, 4, 22, 12}},
 	} {
 		t.Run(kept.name, func(t *testing.T) { tellStory(t, kept.seed, kept.m, kept.steps) })
@@ -114,6 +117,7 @@ func tellStory(t *testing.T, seed uint64, m manner, steps []int) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Logf("seed %d, %+v, steps %#v: keep it in TestStoriesThatFailed", seed, m, steps)
 		s := &story{t: t, w: newWorld(seed), m: m}
+		s.w.staging = m.staged
 		s.tell(steps)
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"testing"
-	"testing/synctest"
 
 	"github.com/IBM/sarama"
 	"pgregory.net/rapid"
@@ -58,11 +57,8 @@ var stagedRuns = flag.Int("relay.staged", 3, "stories for TestStagedBodiesUnderF
 func TestStagedBodiesUnderFaults(t *testing.T) {
 	checkTimes(t, *stagedRuns, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
-		steps := rapid.SliceOfN(rapid.IntRange(0, 11), 5, 60).Draw(rt, "steps")
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(seed)
-			w.staging = true
-			(&story{t: t, w: w}).tell(steps)
-		})
+		m := manner{staged: true, large: rapid.Bool().Draw(rt, "large")}
+		steps := rapid.SliceOfN(rapid.IntRange(0, lastStep), 5, 60).Draw(rt, "steps")
+		tellStory(t, seed, m, steps)
 	})
 }

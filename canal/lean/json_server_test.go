@@ -20,7 +20,9 @@ import (
 // column.)
 func TestJSONIsTheServers(t *testing.T) {
 	s := rig.MySQL(t)
-	rnd := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
 	conn := session(t, s, "USE "+s.Database(t), "CREATE TABLE j (id INT PRIMARY KEY AUTO_INCREMENT, doc JSON)")
 	compareJSON(t, s, conn, 1, func() {
 		for _, expression := range jsonExpressions(rnd) {
