@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -16,11 +15,12 @@ import (
 	"example.com/outbox-relay/inbox/report"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/test/bubble"
 )
 
 func TestReportsFromTheTopic(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
 		s.topic.records = [][]byte{
 			encoded(t, report.Report{Group: "points", MsgIDs: []string{"a", "b"}}),
@@ -45,7 +45,7 @@ func TestReportsFromTheTopic(t *testing.T) {
 // Nothing is committed before the database has it: a relay that ends in between, or is killed, leaves it to the next one.
 func TestReportsAreCommittedAfterTheyAreTaken(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		away := true
 		s := newStage(t, nil)
 		s.rows.fail = func(report.Report) error {
@@ -73,7 +73,7 @@ func TestReportsAreCommittedAfterTheyAreTaken(t *testing.T) {
 // One id that the database refuses for a reason that nobody knows does not hold up the others for ever.
 func TestARefusedReportIsTakenApart(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
 		s.rows.fail = func(r report.Report) error {
 			if slices.Contains(r.MsgIDs, "odd") {
@@ -93,7 +93,7 @@ func TestARefusedReportIsTakenApart(t *testing.T) {
 
 func TestTheTopicIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
 		s.topic.failing = errors.New("unknown topic")
 		s.start()
@@ -117,7 +117,7 @@ func TestTheTopicIsWaitedFor(t *testing.T) {
 
 func TestReportsOverHTTPAreTheLeadersOnly(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newStage(t, func(cfg *acks.Config) { cfg.OpenReader = nil })
 		one := report.Report{Group: "points", MsgIDs: []string{"a"}}
 		_, err := s.Report(t.Context(), one)
@@ -140,7 +140,7 @@ func TestReportsOverHTTPAreTheLeadersOnly(t *testing.T) {
 
 func TestTheTableOfReportsIsLookedThrough(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		for _, groups := range [][]string{{"one"}, {"one", "two"}} {
 			s := newStage(t, func(cfg *acks.Config) {
 				cfg.OpenReader = nil
@@ -163,7 +163,7 @@ func TestTheTableOfReportsIsLookedThrough(t *testing.T) {
 // The age and whether the group has read past the message, for each pair; what is not known is left out.
 func TestUnreportedMessagesAreWatched(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		age, complete, read := time.Hour, true, errors.New("no coordinator")
 		marked := time.Unix(1_700_000_000, 0)

@@ -4,8 +4,8 @@ package canal_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,20 +40,19 @@ func TestS65DumpThreadKilled(t *testing.T) {
 // killDump kills the connection that streams to the reader.
 func killDump(b *bench) {
 	b.t.Helper()
-	rows, err := b.server.DB(b.t).QueryContext(b.t.Context(), "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%' AND user = '"+b.cfg.User+"'")
-	require.NoError(b.t, err)
-	defer rows.Close() //nolint:errcheck // only read
-	ids := []int64{}
-	for rows.Next() {
-		var id int64
-		require.NoError(b.t, rows.Scan(&id))
-		ids = append(ids, id)
+	sessions := dumps(b)
+	require.NotEmpty(b.t, sessions)
+	for _, s := range sessions {
+		b.exec(fmt.Sprintf("KILL %d", s.ID))
 	}
-	require.NoError(b.t, rows.Err())
-	require.NotEmpty(b.t, ids)
-	for _, id := range ids {
-		b.exec(fmt.Sprintf("KILL %d", id))
-	}
+}
+
+// dumps returns the connections that stream to the reader.
+func dumps(b *bench) []rig.Session {
+	b.t.Helper()
+	return slices.DeleteFunc(rig.Sessions(b.t, b.server.DB(b.t)), func(s rig.Session) bool {
+		return s.User != b.cfg.User || !strings.HasPrefix(s.Command, "Binlog Dump")
+	})
 }
 
 func TestServerRestart(t *testing.T) {
@@ -132,17 +131,7 @@ func TestResumesByPlaceOnTheSameServer(t *testing.T) {
 	killDump(b)
 	b.insert("b")
 	require.Equal(t, []string{"b"}, b.read().ids())
-	rows, err := server.DB(t).QueryContext(t.Context(), "SHOW PROCESSLIST")
-	require.NoError(t, err)
-	defer rows.Close() //nolint:errcheck // only read
-	var dumps []string
-	for rows.Next() {
-		var id, user, host, db, command, seconds, state, info sql.NullString
-		require.NoError(t, rows.Scan(&id, &user, &host, &db, &command, &seconds, &state, &info))
-		if user.String == b.cfg.User && strings.HasPrefix(command.String, "Binlog Dump") {
-			dumps = append(dumps, command.String)
-		}
-	}
-	require.NoError(t, rows.Err())
-	require.Equal(t, []string{"Binlog Dump"}, dumps, "with GTIDs on it would be Binlog Dump GTID")
+	sessions := dumps(b)
+	require.Len(t, sessions, 1)
+	require.Equal(t, "Binlog Dump", sessions[0].Command, "with GTIDs on it would be Binlog Dump GTID")
 }

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/test/bubble"
 )
 
 func TestAMomentThatIsOverDoesNotEndTheEventInHand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		moment, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		steady, done := steadily(moment)

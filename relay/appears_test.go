@@ -2,17 +2,18 @@ package relay_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/test/bubble"
 )
 
 // A topic that comes after a restart is noticed as one that comes before it is: what waits for it need not wait for its next try,
 // which may be far.
 func TestTopicThatComesAfterARestart(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		cfg := manner{}.config()
 		cfg.Retry.Backoff, cfg.Sweep.Retry.Backoff = []time.Duration{time.Hour}, []time.Duration{time.Hour}

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 	"weak"
 
@@ -19,6 +18,7 @@ import (
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // deadPartition is a broker with a staging partition that has no leader: each reading takes as long as readings may.
@@ -45,7 +45,7 @@ func (b *deadPartition) Bodies(ctx context.Context, refs []outbox.BodyRef) []kaf
 // Staged bodies that don't come close their own topic. What is behind them does not wait for each of them.
 func TestBodiesThatDoNotComeHoldUpNoOtherTopic(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newPumpBench(t.Context(), t)
 		dead := &deadPartition{fakeBroker: b.broker}
 		b.pump.bodies = bodies{broker: dead}
@@ -69,7 +69,7 @@ func TestBodiesThatDoNotComeHoldUpNoOtherTopic(t *testing.T) {
 // The topic has opened between the look at it and the row's turn: then the body is read after all.
 func TestUnreadBodyOfATopicThatHasOpened(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newPumpBench(t.Context(), t)
 		broker, rows := staged(1, 10)
 		b.pump.bodies = bodies{broker: broker}
@@ -88,7 +88,7 @@ func TestUnreadBodyOfATopicThatHasOpened(t *testing.T) {
 // A row that waited for its body is given to the gate when nothing comes after it, and then the sweeper is told so.
 func TestRowsThatWaitedAreAdmitted(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newPumpBench(t.Context(), t)
 		broker, rows := staged(3, 10)
 		b.pump.bodies = bodies{broker: broker}
@@ -192,7 +192,7 @@ func TestBodylessMessageBesideProbesAndFlushes(t *testing.T) {
 // Nothing is sent behind a body that does not come. So the sweeper does not ask for more of them while its claims run out.
 func TestFillStopsAtABodyThatDoesNotCome(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		dead := &deadPartition{}
 		_, rows := staged(500, 10)
 		p := &publisher{bodies: bodies{broker: dead}}

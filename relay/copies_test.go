@@ -2,13 +2,13 @@ package relay_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // A process dies in a drain after it has sent rows and before it has marked them: the next one finds them in Kafka, takes
@@ -18,7 +18,7 @@ func TestCrashInADrainAfterSending(t *testing.T) {
 	for name, window := range map[string]bool{"ReplayWindow": true, "NothingToReplay": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { crashInADrain(t, window) })
+			bubble.Test(t, func(t *testing.T) { crashInADrain(t, window) })
 		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/test/bubble"
 )
 
 // oneLock is a lock that can be got once, and taken away.
@@ -32,7 +34,7 @@ func TestDutiesRunWhileLeading(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				var running, ran atomic.Int32
 				lock := &oneLock{lost: make(chan struct{}), released: func() {
 					assert.Zero(t, running.Load(), "the lock is given back while a duty runs")

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -18,6 +17,7 @@ import (
 
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/relay"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // faultRuns is how many stories TestRelayUnderFaults tries, each about a second; a nightly run wants 1000.
@@ -114,7 +114,7 @@ func TestStoriesThatFailed(t *testing.T) {
 
 func tellStory(t *testing.T, seed uint64, m manner, steps []int) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		t.Logf("seed %d, %+v, steps %#v: keep it in TestStoriesThatFailed", seed, m, steps)
 		s := &story{t: t, w: newWorld(seed), m: m}
 		s.w.staging = m.staged

@@ -15,12 +15,13 @@ import (
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // The sweeper's lone first message to a topic takes long: what the stream has for the topic is not held meanwhile.
 func TestSlowTryOfTheSweeperHoldsNoMessages(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newFlowBench()
 		answers := make(chan struct{})
 		b.broker.answers = answers
@@ -165,7 +166,7 @@ func TestFullWindowsStopThePump(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b := newFlowBench()
 				w := tt.full(b)
 				sendAll(t, b, 1)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // A topic that is closed while its held messages are being flushed stays closed, and the rest of them is deferred.
@@ -32,7 +33,7 @@ func TestTopicClosedDuringItsFlush(t *testing.T) {
 // The topic is closed while a hold waits for a deferring UPDATE: the hold has ended and must not wait on.
 func TestHoldGivesUpWhenItsTopicIsClosed(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		b.closeAndDrain(true)
 		b.pass(t.Context(), 1) // being deferred
@@ -50,7 +51,7 @@ func TestHoldGivesUpWhenItsTopicIsClosed(t *testing.T) {
 // The timer of an earlier hold goes off during a later one, which has a full time of its own.
 func TestTimerOfAnEarlierHold(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		b.closeAndDrain(true)
 		require.True(t, b.Hold(t.Context(), "orders"))
@@ -67,7 +68,7 @@ func TestTimerOfAnEarlierHold(t *testing.T) {
 // What is held looks deferred in the table when it was written with a next_retry_time: the sweeper leaves it to the stream.
 func TestHeldAreTheStreamsOwn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		require.Empty(t, b.Held("orders"))
 		b.closeAndDrain(true)
@@ -110,7 +111,7 @@ func TestRunStoppedBeforeItBegan(t *testing.T) {
 	for name, away := range map[string]time.Duration{"Redis": time.Hour, "Database": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				r := New(Config{Source: "test"}, Deps{
 					Checkpoints: &loading{until: time.Now().Add(away)}, Lock: freeLock{}, Rows: &surveyRows{}, Metrics: newMetrics(),
 					OpenReader: func(ctx context.Context) (Reader, error) { <-ctx.Done(); return nil, ctx.Err() },

@@ -3,12 +3,12 @@ package relay
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // What is held when a session ends stays held from the first message on that could not be sent: nothing passes it.
@@ -36,7 +36,7 @@ func TestFlushEndsAtTheFirstThatIsNotSent(t *testing.T) {
 
 func TestHandBackEndsAtTheFirstThatIsNotSent(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		b.sink.refuse = refusing("m2")
 		b.closeAndDrain(true)
@@ -79,7 +79,7 @@ func TestHeldKeyGoesOnHolding(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b := newFlowBench()
 				b.open(t.Context())
 				slot := store.SlotOf("orders", []byte("k"))

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/test/bubble"
 )
 
 func TestHoldWaitsForWhatIsBeingDeferred(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		b.closeAndDrain(true)
 		b.pass(t.Context(), 2)
@@ -33,7 +35,7 @@ func TestHoldWaitsForWhatIsBeingDeferred(t *testing.T) {
 
 func TestHoldGivenUpWithItsContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		b.closeAndDrain(true)
 		b.pass(t.Context(), 1)
@@ -51,7 +53,7 @@ func TestHoldGivenUpWithItsContext(t *testing.T) {
 
 func TestHoldOfATopicThatIsNotDraining(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		require.False(t, b.Hold(t.Context(), "orders"))
 		b.Close("orders", "gone", 0)
@@ -64,7 +66,7 @@ func TestHoldOfATopicThatIsNotDraining(t *testing.T) {
 
 func TestHoldingEndsByItself(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		b.closeAndDrain(true)
 		require.True(t, b.Hold(t.Context(), "orders"))
@@ -81,7 +83,7 @@ func TestHoldingEndsByItself(t *testing.T) {
 // A deferring UPDATE that is never done, of a row that somebody has locked for long, does not keep the stream holding.
 func TestHoldingEndsByItselfBeforeItHasBegun(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		b.closeAndDrain(true)
 		b.pass(t.Context(), 1)
@@ -108,7 +110,7 @@ func advance(t *testing.T, d time.Duration) {
 
 func TestUnholdDefersAndDrainsOn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		b.closeAndDrain(true)
 		require.True(t, b.Hold(t.Context(), "orders"))
@@ -124,7 +126,7 @@ func TestUnholdDefersAndDrainsOn(t *testing.T) {
 
 func TestRefusalWhileHandingBack(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		b.closeAndDrain(true)
 		require.True(t, b.Hold(t.Context(), "orders"))
@@ -141,7 +143,7 @@ func TestHandBackOfATopicThatNeverAcked(t *testing.T) {
 	t.Parallel()
 	t.Run("FirstHeldIsTheProbe", func(t *testing.T) {
 		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			b := newGateBench()
 			b.closeAndDrain(false)
 			require.True(t, b.Hold(t.Context(), "orders"))
@@ -155,7 +157,7 @@ func TestHandBackOfATopicThatNeverAcked(t *testing.T) {
 	})
 	t.Run("NothingHeldIsFresh", func(t *testing.T) {
 		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			b := newGateBench()
 			b.closeAndDrain(false)
 			require.True(t, b.Hold(t.Context(), "orders"))
@@ -169,7 +171,7 @@ func TestHandBackOfATopicThatNeverAcked(t *testing.T) {
 // A topic that once acked, and was then closed again, is not known to take messages.
 func TestCloseForgetsTheAck(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		b.pass(t.Context(), 1)
 		b.ackProbe(t.Context())
@@ -233,7 +235,7 @@ func TestWork(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b := newGateBench()
 				tt.arrange(b)
 				probe, drain, wait := b.Work(time.Now())
@@ -247,7 +249,7 @@ func TestWork(t *testing.T) {
 
 func TestRebuiltTopics(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		b.Rebuild([]string{"orders", "claimed"}, []string{"claimed"}, time.Now().Add(30*time.Second))
 		b.pass(t.Context(), 1)

@@ -5,12 +5,13 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/test/bubble"
 )
 
 // fakeSink writes down where the gate lets messages go.
@@ -144,7 +145,7 @@ func TestGateAdmits(t *testing.T) {
 	} {
 		t.Run(tt.state, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b := newGateBench()
 				tt.reach(b, t.Context())
 				require.Equal(t, tt.state, b.state().String())
@@ -269,7 +270,7 @@ func slowProbe(ctx context.Context) *gateBench {
 
 func TestFirstViolationOfAKeyIsRemembered(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
 		require.Empty(t, b.passed(b.topic, []byte("k")))
 		b.refusedOpen(b.topic, []byte("k"), "m1")
@@ -311,7 +312,7 @@ func TestFlushAgainstAdmit(t *testing.T) {
 func TestHandBackAgainstAdmit(t *testing.T) {
 	t.Parallel()
 	for range 50 {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			b := newGateBench()
 			b.closeAndDrain(true)
 			var group sync.WaitGroup

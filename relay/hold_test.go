@@ -3,7 +3,6 @@ package relay_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +10,7 @@ import (
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/relay"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // Each test here is a story of router.after_dead: hold.
@@ -46,7 +46,7 @@ func TestHeldKeyGoesOnInOrderAfterARetry(t *testing.T) {
 	for name, what := range map[string]decision{"ByCommand": retryIt, "BySQL": retryBySQL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWorld(1)
 				p, letter, behind := behindADeadLetter(t, w)
 				w.decide(what, true)
@@ -66,7 +66,7 @@ func TestHeldKeyGoesOnInOrderAfterARetry(t *testing.T) {
 
 func TestHeldKeyGoesOnAfterADiscard(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		p, letter, behind := behindADeadLetter(t, w)
 		w.decide(discardIt, true)
@@ -81,7 +81,7 @@ func TestHeldKeyGoesOnAfterADiscard(t *testing.T) {
 // A letter that dies again holds its key again: nothing follows it into Kafka.
 func TestRetriedLetterThatDiesAgainHoldsItsKey(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		p, letter, behind := behindADeadLetter(t, w)
 		w.decide(retryAsItIs, true)
@@ -98,7 +98,7 @@ func TestRetriedLetterThatDiesAgainHoldsItsKey(t *testing.T) {
 // Two dead letters of a key: what lies between goes once the first is decided about, what is behind the second waits on.
 func TestKeyBetweenTwoDeadLetters(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		p, first, between := behindADeadLetter(t, w)
 		second := w.poison("t", "k")
@@ -119,7 +119,7 @@ func TestKeyBetweenTwoDeadLetters(t *testing.T) {
 // A key that never rests is handed back too: the stream holds its messages for the last stretch.
 func TestBusyKeyIsHandedBack(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		p, _, _ := behindADeadLetter(t, w)
 		stop := make(chan struct{})
@@ -156,7 +156,7 @@ func TestHeldKeySurvivesAKill(t *testing.T) {
 	for name, keep := range map[string]bool{"WithItsCheckpoint": true, "WithoutIt": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWorld(1)
 				p, letter, behind := behindADeadLetter(t, w)
 				generation := w.crash()
@@ -187,7 +187,7 @@ func TestLetterRetriedWhileNoRelayRuns(t *testing.T) {
 	for name, what := range map[string]decision{"ByCommand": retryIt, "BySQL": retryBySQL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWorld(1)
 				p, _, _ := behindADeadLetter(t, w)
 				require.NoError(t, p.stop())
@@ -204,7 +204,7 @@ func TestLetterRetriedWhileNoRelayRuns(t *testing.T) {
 // A retried letter whose next_retry_time a person has set to later is sent at once: its key would pass it otherwise.
 func TestLetterRetriedForLater(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		p, letter, _ := behindADeadLetter(t, w)
 		w.decide(retryIt, true)
@@ -225,7 +225,7 @@ func TestLetterRetriedForLater(t *testing.T) {
 // parked rows and no dead letter: they wait until the stream has read that one again.
 func TestKilledBetweenParkingAndTheDeath(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		p := startWith(t, w, 0, holding())
 		pause(t.Context(), time.Second)
@@ -264,7 +264,7 @@ func TestKilledBetweenParkingAndTheDeath(t *testing.T) {
 // A message that spends its retries is a dead letter like any other.
 func TestSpentRetriesHoldTheKey(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		w.setTopic("t", false, nil)
 		p := startWith(t, w, 0, holding())
@@ -286,7 +286,7 @@ func TestSpentRetriesHoldTheKey(t *testing.T) {
 // A relay that is told to release sends what one that held has parked.
 func TestParkedRowsOfAnEarlierManner(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		p, _, behind := behindADeadLetter(t, w)
 		require.NoError(t, p.stop())
@@ -301,7 +301,7 @@ func TestParkedRowsOfAnEarlierManner(t *testing.T) {
 // What the stream can't see is parked by the sweeper.
 func TestRowsThatWereNeverLoggedAreHeld(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		p, _, _ := behindADeadLetter(t, w)
 		w.commit(false, "t", "k")
@@ -316,7 +316,7 @@ func TestRowsThatWereNeverLoggedAreHeld(t *testing.T) {
 
 func TestStatusNamesTheDeadLetterOfAHeldKey(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		p, letter, _ := behindADeadLetter(t, w)
 		st := p.relay.Status()
@@ -331,7 +331,7 @@ func TestStatusNamesTheDeadLetterOfAHeldKey(t *testing.T) {
 // A table that can't keep the far time of a parked row is refused with what to do.
 func TestHoldNeedsATableThatCanPark(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		w.cannotPark = store.ErrSchema
 		p := startWith(t, w, 0, holding())
@@ -365,7 +365,7 @@ func TestRelaxedLetsNewMessagesPassTheBacklog(t *testing.T) {
 	for name, m := range map[string]manner{"Relaxed": {relaxed: true}, "Strict": {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWorld(1)
 				p, backlog := relaxedTopic(t, w, m.config())
 				w.setTopic("t", true, nil)
@@ -388,7 +388,7 @@ func TestRelaxedLetsNewMessagesPassTheBacklog(t *testing.T) {
 // With order: relaxed a restart does not make new messages wait for those in the table either.
 func TestRelaxedRestartLetsNewMessagesGo(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		cfg := manner{relaxed: true}.config()
 		p, backlog := relaxedTopic(t, w, cfg)

@@ -14,6 +14,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // surveyRows is a table of which the facts about it matter.
@@ -86,7 +87,7 @@ func (b *housekeepBench) lead(s *session) {
 
 func TestHousekeepingFollowsTheTimeZone(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newHousekeepBench()
 		committed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		delay := func() time.Duration { return b.delay("2026-03-01 14:00:00", committed) }
@@ -103,7 +104,7 @@ func TestHousekeepingFollowsTheTimeZone(t *testing.T) {
 
 func TestHousekeepingShowsThatTheRelayLives(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newHousekeepBench()
 		b.rows.set(0, errBroken)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -118,7 +119,7 @@ func TestHousekeepingShowsThatTheRelayLives(t *testing.T) {
 
 func TestPrimaryThatIsAwayIsToldOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newHousekeepBench()
 		b.start(t.Context())
 		b.rows.set(0, errBroken)
@@ -132,7 +133,7 @@ func TestPrimaryThatIsAwayIsToldOnce(t *testing.T) {
 
 func TestOnlyTheLeaderSurveysAndNotOften(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newHousekeepBench()
 		b.start(t.Context())
 		advance(t, time.Minute)

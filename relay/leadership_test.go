@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -14,6 +13,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // loading is a checkpoint store of which loading is what matters.
@@ -86,7 +86,7 @@ func TestLoad(t *testing.T) {
 // An unreadable checkpoint is never taken for none: it is waited for.
 func TestLoadWaitsForRedis(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := &loading{rec: savedRecord, until: time.Now().Add(time.Hour)}
 		l, log := newLeadership(store, Config{})
 		require.NoError(t, l.load(t.Context()))
@@ -108,7 +108,7 @@ func TestPersist(t *testing.T) {
 	})
 	t.Run("EndsWithItsContext", func(t *testing.T) {
 		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			log := &logBuffer{}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // goneRows refuses everything about one table while it is gone.
@@ -32,7 +32,7 @@ func (r *goneRows) MarkSent(ctx context.Context, refs []outbox.Ref) (int64, erro
 
 // A table that was dropped keeps its own rows unsettled, and nobody else's; when it is back they are marked.
 func TestMissingTableHoldsItsOwnRowsOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := startMarker(t.Context())
 		rows := &goneRows{fakeRows: b.rows, table: outbox.Table{Database: "app", Name: "gone"}}
 		rows.gone.Store(true)
@@ -61,7 +61,7 @@ func TestMissingTableHoldsItsOwnRowsOnly(t *testing.T) {
 
 // A marker that is told to finish does not wait for a table that is gone.
 func TestMissingTableDoesNotKeepAStopWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := startMarker(t.Context())
 		rows := &goneRows{fakeRows: b.rows, table: rowOf(1, "orders", "k").Table}
 		rows.gone.Store(true)

@@ -4,13 +4,13 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // deafRows write failures, but their answers are lost for a while.
@@ -38,7 +38,7 @@ func (r *deafRows) MarkFailed(_ context.Context, failures []store.Failure) ([]ou
 // be the same in each call.
 func TestMarkerRepeatsAFailureWithItsMemory(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := startMarker(t.Context())
 		rows := &deafRows{fakeRows: b.rows, lost: 2}
 		b.marker.rows = rows
@@ -64,7 +64,7 @@ func TestMarkerRepeatsAFailureWithItsMemory(t *testing.T) {
 // The same for rows of a table that is gone, which wait on a list of their own.
 func TestMarkerRepeatsAParkedFailureWithItsMemory(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := startMarker(t.Context())
 		rows := &vanishedRows{deafRows: deafRows{fakeRows: b.rows}, gone: 3}
 		b.marker.rows = rows

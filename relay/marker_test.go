@@ -16,6 +16,7 @@ import (
 
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // markerBench is a marker with a batch of 3 and a delay of 10 ms that runs in its own goroutine.
@@ -72,7 +73,7 @@ func numbered(from, to int) []string {
 
 func TestMarkerWritesAFullBatchAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := startMarker(t.Context())
 		b.give(outcomeSent, 1, 7)
 		synctest.Wait()
@@ -86,7 +87,7 @@ func TestMarkerWritesAFullBatchAtOnce(t *testing.T) {
 
 func TestMarkerWritesAfterItsDelay(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := startMarker(t.Context())
 		b.give(outcomeSent, 1, 1)
 		advance(t, markDelay/2)
@@ -103,7 +104,7 @@ func TestMarkerWritesAfterItsDelay(t *testing.T) {
 
 func TestMarkerWaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := startMarker(t.Context())
 		var down atomic.Bool
 		down.Store(true)
@@ -135,7 +136,7 @@ func TestMarkerWaitsForTheDatabase(t *testing.T) {
 
 func TestMarkerWritesFailedLast(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := startMarker(t.Context())
 		b.cfg.batch = 4
 		b.give(outcomeFailed, 1, 1)
@@ -151,7 +152,7 @@ func TestMarkerWritesFailedLast(t *testing.T) {
 // A retry counted twice would spend it for a failure of the database, so what counts up comes after all that may fail.
 func TestMarkerCountsAFailureOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := startMarker(t.Context())
 		broken := 3
 		b.rows.mu.Lock()
@@ -175,7 +176,7 @@ func TestMarkerFinishWritesAll(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 10} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b := startMarker(t.Context())
 				b.give(outcomeSent, 1, n)
 				b.finish()
@@ -196,7 +197,7 @@ func TestMarkerAbandons(t *testing.T) {
 	}{{"Idle", 0, false}, {"Lingering", 1, false}, {"Retrying", 3, true}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				b := startMarker(ctx)
 				if tt.down {
@@ -216,7 +217,7 @@ func TestMarkerAbandons(t *testing.T) {
 
 func TestMarkerWritesNothingWithoutTheLock(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := startMarker(t.Context())
 		b.lost = ErrLockLost
 		b.give(outcomeSent, 1, 3)

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -12,6 +11,7 @@ import (
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/sweeper"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // TestPumpTellsWhyRowsAreTheSweepers gives the pump each kind of transaction that leaves rows to the sweeper. Of eight rows that
@@ -39,7 +39,7 @@ func TestPumpTellsWhyRowsAreTheSweepers(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b := newPumpBench(t.Context(), t)
 				b.pump.mayLeave = func() bool { return false } // the session goes on with unmapped rows
 				b.start(t.Context())

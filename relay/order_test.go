@@ -2,7 +2,6 @@ package relay_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -11,6 +10,7 @@ import (
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // Each test here is an interleaving in which a younger message of a key once passed an older one.
@@ -18,7 +18,7 @@ import (
 // A session fails while the rows from before its start are still being recorded: the next session has to record them.
 func TestSessionThatFailedBeforeAllWasRecorded(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		old := w.commitOne("old", "k")
 		recording, failed := false, false
@@ -56,7 +56,7 @@ func TestSessionThatFailedBeforeAllWasRecorded(t *testing.T) {
 // One of the messages that were held is refused while the others are still being flushed: the flush must not open the topic.
 func TestTopicRefusedDuringItsFlush(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		w.trouble.do(func(trouble *trouble) { trouble.sending = 5 * time.Millisecond })
 		p := start(t, w, 0)
@@ -89,7 +89,7 @@ func TestTopicRefusedDuringItsFlush(t *testing.T) {
 // Somebody has locked the first row of a drain for a moment, so the claim leaves it out: those behind it have to wait.
 func TestDrainWithALockedRow(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		w.setTopic("t", false, nil)
 		var locked outbox.Ref
@@ -125,7 +125,7 @@ func TestDrainWithHiddenRows(t *testing.T) {
 	for _, op := range []operation{opClaimEarly, opRelease} {
 		t.Run(string(op), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { drainWithHiddenRows(t, op) })
+			bubble.Test(t, func(t *testing.T) { drainWithHiddenRows(t, op) })
 		})
 	}
 }
@@ -176,7 +176,7 @@ func drainWithHiddenRows(t *testing.T, hide operation) {
 // replay window was: it looks deferred and is not.
 func TestReplayOfARowWithItsOwnTime(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		p := start(t, w, 0)
 		pause(t.Context(), time.Second)

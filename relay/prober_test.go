@@ -13,6 +13,7 @@ import (
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
+	"example.com/outbox-relay/test/bubble"
 )
 
 func TestTry(t *testing.T) {
@@ -102,7 +103,7 @@ func publishFirst(t *testing.T, b *flowBench, n int) {
 
 func TestProbeOpensItsTopic(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newFlowBench()
 		publishFirst(t, b, 3)
 		require.Equal(t, open, b.state())
@@ -114,7 +115,7 @@ func TestProbeOpensItsTopic(t *testing.T) {
 
 func TestProbeWaitsForTheBrokers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newFlowBench()
 		b.broker.topicErr, b.broker.away = errBroken, errBroken
 		publishFirst(t, b, 3)
@@ -130,7 +131,7 @@ func TestProbeWaitsForTheBrokers(t *testing.T) {
 
 func TestProbeRefused(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newFlowBench()
 		b.broker.topics = nil
 		publishFirst(t, b, 3)
@@ -148,7 +149,7 @@ func TestProbeRefused(t *testing.T) {
 
 func TestProbesThatAreDead(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newFlowBench()
 		b.broker.outcomes = []error{sarama.ErrMessageSizeTooLarge, sarama.ErrInvalidRecord, nil}
 		publishFirst(t, b, 4)
@@ -161,7 +162,7 @@ func TestProbesThatAreDead(t *testing.T) {
 // Only this topic is in trouble, the others go on: it becomes the sweeper's, and no message spends a retry.
 func TestProbeOfATopicWithoutALeader(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newFlowBench()
 		b.broker.outcomes = []error{sarama.ErrLeaderNotAvailable}
 		publishFirst(t, b, 3)
@@ -175,7 +176,7 @@ func TestProbeOfATopicWithoutALeader(t *testing.T) {
 
 func TestProbeThatTakesLongHoldsForASecond(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newFlowBench()
 		answers := make(chan struct{})
 		b.broker.answers = answers
@@ -192,7 +193,7 @@ func TestProbeThatTakesLongHoldsForASecond(t *testing.T) {
 
 func TestProbeEndsWithTheSession(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newFlowBench()
 		b.broker.topicErr, b.broker.away = errBroken, errBroken
 		ctx, cancel := context.WithCancel(t.Context())

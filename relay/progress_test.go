@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/IBM/sarama"
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/sweeper"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // Each test here is an interleaving in which something once stood still.
@@ -20,7 +20,7 @@ import (
 // not wait for a stream that goes on deferring.
 func TestHandBackOfABusyTopic(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		w.setTopic("t", false, nil)
 		w.trouble.do(func(trouble *trouble) { trouble.takes = map[operation]time.Duration{opDefer: 60 * time.Millisecond} })
@@ -55,7 +55,7 @@ func TestHandBackOfABusyTopic(t *testing.T) {
 // A partition loses its leader under a record: what goes to other topics waits neither in the stream nor in the sweeper.
 func TestTopicWithoutALeaderHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		p := start(t, w, 0)
 		pause(t.Context(), time.Second)
@@ -83,7 +83,7 @@ func TestTopicWithoutALeaderHoldsUpNoOther(t *testing.T) {
 // Kafka goes silent after a lone sweep has handed rows over: the sweep ends with its context all the same.
 func TestSweepOnceEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		w.commit(false, "t", "a", "a", "a", "a", "a")
 		w.trouble.stick("t", true)
@@ -103,7 +103,7 @@ func TestClosedTopicWakesTheSweeper(t *testing.T) {
 	for name, refusal := range map[string]error{"Unreachable": sarama.ErrNotEnoughReplicas, "Refused": sarama.ErrTopicAuthorizationFailed} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				w := newWorld(1)
 				p := start(t, w, 0)
 				pause(t.Context(), time.Second)

@@ -16,6 +16,7 @@ import (
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/sweeper"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // fakeReader gives the transactions that the test puts in, and ends with errBroken when the channel is closed.
@@ -85,7 +86,7 @@ func (b *pumpBench) stop(t *testing.T) {
 
 func TestPumpSendsRowsInOrderWithTheirPosition(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newPumpBench(t.Context(), t)
 		b.start(t.Context())
 		b.give(1, rowOf(1, "orders", "a"), rowOf(2, "orders", "b"))
@@ -112,7 +113,7 @@ func headerOf(rec *router.Record, key string) string {
 
 func TestDelayedRowsAreTheSweepers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newPumpBench(t.Context(), t)
 		b.start(t.Context())
 		delayed, due := rowOf(1, "orders", "a"), rowOf(2, "orders", "a")
@@ -130,7 +131,7 @@ func TestDelayedRowsAreTheSweepers(t *testing.T) {
 
 func TestRefusedRowIsADeadLetter(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newPumpBench(t.Context(), t)
 		b.start(t.Context())
 		b.give(1, rowOf(1, "bad topic", "a"), rowOf(2, "orders", "a"))
@@ -143,7 +144,7 @@ func TestRefusedRowIsADeadLetter(t *testing.T) {
 
 func TestPumpKicksTheSweeperAfterTheTransaction(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newPumpBench(t.Context(), t)
 		b.start(t.Context())
 		txn := canal.NewTransaction(endAt(1), time.Now())
@@ -157,7 +158,7 @@ func TestPumpKicksTheSweeperAfterTheTransaction(t *testing.T) {
 
 func TestPumpSendsNothingWithoutTheLock(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newPumpBench(t.Context(), t)
 		b.lost = ErrLockLost
 		b.start(t.Context())
@@ -176,7 +177,7 @@ func (b *pumpBench) inWindow(n int) {
 
 func TestReplayWindowAsksOnceForManyRows(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newPumpBench(t.Context(), t)
 		b.inWindow(3)
 		rows := []outbox.Row{rowOf(1, "orders", "a"), rowOf(2, "orders", "b"), rowOf(3, "orders", "a"), rowOf(4, "orders", "a")}
@@ -207,7 +208,7 @@ func TestReplayWindowAsksOnceForManyRows(t *testing.T) {
 
 func TestReplayedRowsDoNotWaitLongForOthers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newPumpBench(t.Context(), t)
 		b.inWindow(9)
 		b.start(t.Context())
@@ -224,7 +225,7 @@ func TestReplayedRowsDoNotWaitLongForOthers(t *testing.T) {
 
 func TestFullReplayBatchIsLookedUpInsideATransaction(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newPumpBench(t.Context(), t)
 		b.inFlight = newWindow(10*gatherRows, 1<<30)
 		b.unmarked = newWindow(10*gatherRows, 1)
@@ -243,7 +244,7 @@ func TestFullReplayBatchIsLookedUpInsideATransaction(t *testing.T) {
 
 func TestPumpEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newPumpBench(t.Context(), t)
 		b.inWindow(9)
 		ctx, cancel := context.WithCancel(t.Context())

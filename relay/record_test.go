@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -13,6 +12,7 @@ import (
 
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/sweeper"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // pendingRows is a table of which what is pending and not deferred matters. Its first answers of each kind may fail.
@@ -115,7 +115,7 @@ func TestRecordWaitsForTheDatabase(t *testing.T) {
 	for _, what := range []string{"last ids", "unrecorded", "defer"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b := newRecordBench(3)
 				b.rows.failing[what] = 20
 				began := time.Now()
@@ -144,7 +144,7 @@ func TestRecordReadsTheLastIDsOnce(t *testing.T) {
 // A session that ends meanwhile has not recorded all: the position must not be saved.
 func TestRecordEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newRecordBench(3)
 		b.rows.failing["defer"] = 1000
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

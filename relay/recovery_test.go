@@ -2,7 +2,6 @@ package relay
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +10,7 @@ import (
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/test/bubble"
 )
 
 func newRecoveries() (*recoveries, *logBuffer) {
@@ -67,7 +67,7 @@ func TestPlainStartIsNoRecovery(t *testing.T) {
 
 // TestRecoveriesWhileItRuns: columns that can't be told, a wait for them, a table that is gone.
 func TestRecoveriesWhileItRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r, log := newRecoveries()
 		for range 3 {
 			r.missed(&canal.Transaction{Missed: map[string]int{canal.MissedColumns: 4, canal.MissedXA: 1}})
@@ -91,7 +91,7 @@ func TestRecoveriesWhileItRuns(t *testing.T) {
 
 // TestRowsThatAreLeftEndTheSession: but not within the window of a session that has recorded all, nor again and again.
 func TestRowsThatAreLeftEndTheSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		l := &leadership{}
 		txn := &canal.Transaction{Missed: map[string]int{canal.MissedColumns: 2}}
 		p := &pump{replay: &replay{}, mayLeave: l.mayLeave, everything: true}

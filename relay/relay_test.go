@@ -3,15 +3,16 @@ package relay_test
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/test/bubble"
 )
 
 func TestRelayDeliversInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		p := start(t, w, 0)
 		for i := range 500 {
@@ -25,7 +26,7 @@ func TestRelayDeliversInOrder(t *testing.T) {
 }
 
 func TestRelayRestartsCleanlyWithoutDuplicates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(2)
 		for range 10 {
 			p := start(t, w, 0)
@@ -43,7 +44,7 @@ func TestRelayRestartsCleanlyWithoutDuplicates(t *testing.T) {
 }
 
 func TestTopicThatAppearsIsDeliveredInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(3)
 		w.setTopic("late", false, nil)
 		p := start(t, w, 0)
@@ -62,7 +63,7 @@ func TestTopicThatAppearsIsDeliveredInOrder(t *testing.T) {
 }
 
 func TestRowsThatWereNeverLoggedAreSwept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(4)
 		p := start(t, w, 0)
 		for range 50 {

@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -14,6 +13,7 @@ import (
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/test/bubble"
 )
 
 func topicOfRow(row *outbox.Row) string { return "to-" + row.Topic }
@@ -77,7 +77,7 @@ func TestReplayWindowEnds(t *testing.T) {
 // TestReplayWindowStaysOpenWhileTheReplicaLags: where the window ends is told once the replica has caught up.
 func TestReplayWindowStaysOpenWhileTheReplicaLags(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := &replay{waits: true, log: zerolog.Nop()}
 		tracker := NewTracker(startPosition)
 		require.False(t, r.endsAt(endAt(1)))
@@ -127,7 +127,7 @@ func TestReplayGathers(t *testing.T) {
 
 func TestReplayWaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		log := &logBuffer{}
 		back := time.Now().Add(time.Minute)
 		rows := &fakeRows{found: map[outbox.Ref]store.Found{}, fail: func(string) error {

@@ -12,6 +12,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // saverBench is a saver at the start position, with a store that the test breaks.
@@ -46,7 +47,7 @@ func (b *saverBench) start(ctx context.Context) <-chan error {
 
 func TestSaverSavesAtOnceThenWhatMoved(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		b := newSaverBench(t)
 		b.note = "recovered: purged"
@@ -71,7 +72,7 @@ func TestSaverSavesAtOnceThenWhatMoved(t *testing.T) {
 
 func TestSaverRefreshesAnUnchangedPosition(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newSaverBench(t)
 		b.start(t.Context())
 		advance(t, refreshAfter-time.Second)
@@ -83,7 +84,7 @@ func TestSaverRefreshesAnUnchangedPosition(t *testing.T) {
 
 func TestSaverGoesOnWithoutRedis(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newSaverBench(t)
 		away := errors.New("connection refused")
 		b.store.setFail(away)
@@ -109,7 +110,7 @@ func TestSaverGoesOnWithoutRedis(t *testing.T) {
 
 func TestSaverEndsWhenFenced(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newSaverBench(t)
 		ended := b.start(t.Context())
 		b.store.setFail(checkpoint.ErrFenced)
@@ -140,7 +141,7 @@ func TestSaverEndsWhenThePositionsDoNotAddUp(t *testing.T) {
 // Rows from before the start that nothing has recorded would be covered by the position, and forgotten.
 func TestSaverWaitsUntilEverythingIsRecorded(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newSaverBench(t)
 		b.held = true
 		b.start(t.Context())

@@ -3,10 +3,11 @@ package relay
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"example.com/outbox-relay/test/bubble"
 )
 
 func TestOldestUnanswered(t *testing.T) {
@@ -78,7 +79,7 @@ const lookFirst = time.Second
 
 func TestRecordWithoutAnAnswerEndsTheSession(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := startStallBench(t.Context())
 		b.unanswered.add("stuck")
 		b.stallsAfter(t, lookFirst+stalledAfter, "stuck")
@@ -87,7 +88,7 @@ func TestRecordWithoutAnAnswerEndsTheSession(t *testing.T) {
 
 func TestRecordsThatAreAnsweredDoNotStall(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := startStallBench(t.Context())
 		for range 10 {
 			w := b.unanswered.add("slow")
@@ -103,7 +104,7 @@ func TestRecordsThatAreAnsweredDoNotStall(t *testing.T) {
 // While the brokers are away nobody answers, and after that the records are old.
 func TestOutageIsNoStall(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := startStallBench(t.Context())
 		b.unanswered.add("stuck")
 		advance(t, stalledAfter)
@@ -124,7 +125,7 @@ func TestStallThatFillsTheWindowEndsTheSessionSoon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b := startStallBench(t.Context())
 				for fill(b.inFlight) {
 				}

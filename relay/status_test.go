@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +11,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/sweeper"
+	"example.com/outbox-relay/test/bubble"
 )
 
 func newRelay() *Relay {
@@ -52,7 +52,7 @@ func TestDelay(t *testing.T) {
 
 func TestLiveWhileTheLoopsTurn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := newRelay()
 		require.NoError(t, r.Live())
 		advance(t, time.Minute)
@@ -123,7 +123,7 @@ func TestReadyTellsProgress(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				r, s, reader := leading(t)
 				reader.state, s.marker.failing, s.saver.err = tt.state, tt.mark, tt.save
 				reader.state.LastEvent = time.Now().Add(-tt.quiet)

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // trackerModel is the tracker said naively: all transactions ever begun, and how many rows of each are not settled.
@@ -98,7 +99,7 @@ func checkReached(t *rapid.T, tracker *Tracker, ends []position.End, safe int) {
 
 func TestWaitSettledWakesOnlyWhenItsPlaceIsPassed(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		tracker := NewTracker(startPosition)
 		first, second := tracker.Begin(endAt(1), 1), tracker.Begin(endAt(2), 2)
 		woken := make(chan error, 1)
@@ -127,7 +128,7 @@ func TestWaitSettledAtTheStartDoesNotWait(t *testing.T) {
 
 func TestWaitSettledEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		tracker := NewTracker(startPosition)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -178,7 +179,7 @@ func TestTrackerFreesWhatIsSettled(t *testing.T) {
 // What the gate has is admitted, settled or not; it wakes who waits for that, and not who waits for settling.
 func TestWaitAdmitted(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		tracker := NewTracker(startPosition)
 		require.NoError(t, tracker.WaitAdmitted(t.Context(), startPosition.File, startPosition.Pos))
 		txn := tracker.Begin(endAt(1), 1)

@@ -10,6 +10,7 @@ import (
 
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/sweeper"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // endReader is a reader of which the binlog's end matters; steps are what was asked, in order.
@@ -60,7 +61,7 @@ func newWatermarkBench() *watermarkBench {
 
 func TestPassedWaitsUntilAllIsSettled(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newWatermarkBench()
 		passed := make(chan error, 1)
 		go func() { passed <- b.Passed(t.Context()) }()
@@ -75,7 +76,7 @@ func TestPassedWaitsUntilAllIsSettled(t *testing.T) {
 
 func TestAdmittedWaitsOnlyForTheGate(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newWatermarkBench()
 		admitted := make(chan error, 1)
 		go func() { admitted <- b.Admitted(t.Context()) }()
@@ -89,7 +90,7 @@ func TestAdmittedWaitsOnlyForTheGate(t *testing.T) {
 // A stream that lags is no reason to send. Holding ends by itself after holdAtMost, so Admitted waits no longer.
 func TestWatermarkThatIsNotReachedIsBehind(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newWatermarkBench()
 		began := time.Now()
 		require.ErrorIs(t, b.Passed(t.Context()), sweeper.ErrBehind)
@@ -102,7 +103,7 @@ func TestWatermarkThatIsNotReachedIsBehind(t *testing.T) {
 
 func TestWatermarkEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newWatermarkBench()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
@@ -139,7 +140,7 @@ func TestEndThatCanNotBeRead(t *testing.T) {
 // The table is read on the primary: the replica has to have applied all of that before its binlog's end says anything.
 func TestUpstreamIsAppliedBeforeTheEndIsRead(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newWatermarkBench()
 		b.txn.Settle(1)
 		upstream := &fakeUpstream{steps: &b.steps}

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"example.com/outbox-relay/test/bubble"
 )
 
 func TestWindowBoundsRowsAndBytes(t *testing.T) {
@@ -62,7 +64,7 @@ func TestWindowTakesAnOversizedRowAlone(t *testing.T) {
 
 func TestReleaseWakesEachWaiterThatFits(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWindow(2, 100)
 		require.NoError(t, w.acquire(t.Context(), 100))
 		var got atomic.Int32
@@ -86,7 +88,7 @@ func TestReleaseWakesEachWaiterThatFits(t *testing.T) {
 
 func TestAcquireEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := newWindow(1, 1)
 		require.NoError(t, w.acquire(t.Context(), 0))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -3,18 +3,18 @@ package retry_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/test/bubble"
 )
 
 func TestWaitLastsAsLongAsAsked(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		start := time.Now()
 		require.NoError(t, retry.Wait(t.Context(), 5*time.Minute))
 		assert.Equal(t, 5*time.Minute, time.Since(start))
@@ -23,7 +23,7 @@ func TestWaitLastsAsLongAsAsked(t *testing.T) {
 
 func TestWaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
@@ -34,7 +34,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 
 func TestWaitOfNothingReturnsAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		start := time.Now()
 		require.NoError(t, retry.Wait(t.Context(), 0))
 		require.NoError(t, retry.Wait(t.Context(), -time.Second))

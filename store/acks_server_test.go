@@ -118,29 +118,16 @@ func TestConsumeWaitsForARowThatCannotBeReadYet(t *testing.T) {
 	})
 }
 
-// runs reports whether the store's user runs a statement that contains text. Not from information_schema.processlist, which MySQL
-// refuses to read while any session has an emoji in its statement (error 3854).
+// runs reports whether the store's user runs a statement that contains text.
 func (d *desk) runs(t *testing.T, text string) bool {
 	t.Helper()
-	rows, err := d.db.QueryContext(t.Context(), "SHOW FULL PROCESSLIST")
-	require.NoError(t, err)
-	defer func() { assert.NoError(t, rows.Close()) }()
-	columns, err := rows.Columns()
-	require.NoError(t, err)
-	values := make([]sql.NullString, len(columns))
-	into := make([]any, len(columns))
-	for i := range values {
-		into[i] = &values[i]
-	}
-	user, info := slices.Index(columns, "User"), slices.Index(columns, "Info")
-	for rows.Next() {
-		require.NoError(t, rows.Scan(into...))
-		if values[user].String == d.cfg.User && strings.Contains(values[info].String, text) {
-			return true
-		}
-	}
-	require.NoError(t, rows.Err())
-	return false
+	return slices.ContainsFunc(d.sessions(t), func(s rig.Session) bool { return strings.Contains(s.Statement, text) })
+}
+
+// sessions returns the connections of the store's user.
+func (d *desk) sessions(t *testing.T) []rig.Session {
+	t.Helper()
+	return slices.DeleteFunc(rig.Sessions(t, d.db), func(s rig.Session) bool { return s.User != d.cfg.User })
 }
 
 func TestConsumeOfSeveralGroups(t *testing.T) {

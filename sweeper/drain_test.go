@@ -10,6 +10,7 @@ import (
 
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/sweeper"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // closedBench has a closed topic with one failed row and pending ones behind it.
@@ -33,7 +34,7 @@ func TestProbeIsTheOldestRowAlone(t *testing.T) {
 
 func TestProbeRefusedSpendsOnlyItsOwnRetry(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := closedBench(t, 2, 3)
 		b.broker.refuse = refuse(errRefused, "m1")
 		require.Equal(t, sweeper.Result{Failed: 1}, b.pass(t))
@@ -77,7 +78,7 @@ func TestProbeDeadTriesTheNextAtOnce(t *testing.T) {
 // A topic that has come into being need not wait for the row's next_retry_time.
 func TestTopicThatAppearsIsProbedEarly(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := closedBench(t, 2)
 		b.table.rows[1].next = time.Now().Add(time.Hour)
 		require.Equal(t, sweeper.Result{}, b.pass(t))
@@ -186,7 +187,7 @@ func TestHandBackRefused(t *testing.T) {
 
 // What was published and could not be marked is claimed, so no query shows it: nothing younger may pass.
 func TestHandBackThatCouldNotWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := drainingBench(t, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		b.broker.refuse = func(string) error { b.table.setFail(errClosed); time.AfterFunc(time.Second, cancel); return nil }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +13,7 @@ import (
 	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/sweeper"
+	"example.com/outbox-relay/test/bubble"
 )
 
 func value(t *testing.T, c prometheus.Metric) float64 {
@@ -226,7 +226,7 @@ func TestOutcomesAreWrittenWhileStopping(t *testing.T) {
 // A row that was published is marked however long the database is away; when the sweep is stopped before that, it stays
 // covered by the offsets.
 func TestMarksThatCouldNotBeWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.gate.states["orders"] = "open"
 		b.table.put("orders", outbox.Pending, 1)

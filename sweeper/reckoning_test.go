@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // silent adds pending rows of an open topic that nobody has given to the sweeper.
@@ -57,7 +57,7 @@ func refsOf(ids ...uint64) []outbox.Ref {
 
 func TestRowsNobodyToldOfAreUnexplained(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.start(t)
 		b.silent("orders", 1, 2, 3, 4)
@@ -88,7 +88,7 @@ func TestDesignedRowsAreCountedApart(t *testing.T) {
 // A row whose topic is refused is given back, and comes again as deferred: it was missed once.
 func TestMissedRowCountsOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.silent("orders", 1, 2, 3)
 		b.broker.refuse = refuse(errRefused, "m1")
@@ -127,7 +127,7 @@ func TestReasonsThatTheStreamTells(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				b.start(t)
 				b.silent("orders", 1, 2, 3, 4)
@@ -151,7 +151,7 @@ func TestReasonsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				b.start(t)
 				tell(b)
@@ -173,7 +173,7 @@ func TestReasonsEnd(t *testing.T) {
 // Rows of a closed topic are not looked at until it opens: their reason waits for them.
 func TestReasonsWaitForClosedTopics(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.gate.states["later"] = "probing"
 		b.start(t)
@@ -199,7 +199,7 @@ func TestReasonsWaitForClosedTopics(t *testing.T) {
 // What was pending when the stream began may have been told to the process before.
 func TestRowsFromBeforeTheStart(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.reckoning.Begin()
 		b.silent("orders", 1, 2, 3, 4, 5) // more than a batch
@@ -214,7 +214,7 @@ func TestRowsFromBeforeTheStart(t *testing.T) {
 // A pass that fails has claimed rows of other topics as well, which look delayed afterwards.
 func TestClaimedRowsCountAlsoWhenThePassFails(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.silent("a", 1)
 		b.silent("b", 2, 3)
@@ -237,7 +237,7 @@ func TestExpectLooksAgain(t *testing.T) {
 	for i, late := range []time.Duration{0, 200 * time.Millisecond, 900 * time.Millisecond, 4900 * time.Millisecond} {
 		t.Run(fmt.Sprint(late), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				b.start(t)
 				wait(t, time.Second)
@@ -254,7 +254,7 @@ func TestExpectLooksAgain(t *testing.T) {
 // A thousand updates a second make no thousand passes.
 func TestExpectDoesNotTurnTheLoopHot(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.start(t)
 		for range 1000 {

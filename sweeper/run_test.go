@@ -11,6 +11,7 @@ import (
 	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/sweeper"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // start runs the sweeper until the test ends.
@@ -36,7 +37,7 @@ func (b *bench) rounds(t *testing.T, result string) int {
 
 func TestRunMakesAPassAtEachInterval(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		require.Zero(t, b.LastPass())
 		b.start(t)
@@ -51,7 +52,7 @@ func TestRunMakesAPassAtEachInterval(t *testing.T) {
 
 func TestKickWakesAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.start(t)
 		b.Kick()
@@ -62,7 +63,7 @@ func TestKickWakesAtOnce(t *testing.T) {
 
 func TestWakeInTakesTheNearest(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.start(t)
 		b.WakeIn(20 * time.Second)
@@ -77,7 +78,7 @@ func TestWakeInTakesTheNearest(t *testing.T) {
 
 func TestWakeInDoesNotTurnTheLoopHot(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.start(t)
 		b.WakeIn(-time.Hour)
@@ -92,7 +93,7 @@ func TestWakeInDoesNotTurnTheLoopHot(t *testing.T) {
 
 func TestDelayedRowIsSentWhenItIsDue(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.table.put("orders", outbox.Pending, 1)
 		b.table.rows[1].next = time.Now().Add(7 * time.Second)
@@ -106,7 +107,7 @@ func TestDelayedRowIsSentWhenItIsDue(t *testing.T) {
 
 func TestRunGoesOnWhileThereIsMore(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.gate.states["orders"] = "open"
 		b.table.put("orders", outbox.Pending, 1, 2, 3, 4, 5, 6, 7)
@@ -118,7 +119,7 @@ func TestRunGoesOnWhileThereIsMore(t *testing.T) {
 // A drain that can't go on (a row held by somebody else) is looked at each second, whatever the interval.
 func TestDrainIsNotLeftForAnInterval(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := drainingBench(t)
 		b.gate.early = true
 		b.start(t)
@@ -133,7 +134,7 @@ func TestDrainIsNotLeftForAnInterval(t *testing.T) {
 // A closed topic whose next try comes while a pass goes on is tried after that pass, not an interval later.
 func TestProbeThatIsDueDuringAPassIsNotLeftForAnInterval(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := closedBench(t)
 		b.gate.wait("orders", 10*time.Millisecond)
 		b.gate.states["slow"] = "draining"
@@ -147,7 +148,7 @@ func TestProbeThatIsDueDuringAPassIsNotLeftForAnInterval(t *testing.T) {
 
 func TestRunCountsRoundsThatAreBehind(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.stream.set(sweeper.ErrBehind)
 		b.table.put("orders", outbox.Pending, 1)
@@ -165,7 +166,7 @@ func TestRunCountsRoundsThatAreBehind(t *testing.T) {
 
 func TestFailingPassesAreToldOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.table.setFail(errClosed)
 		b.start(t)
@@ -184,7 +185,7 @@ func TestFailingPassesAreToldOnce(t *testing.T) {
 // A kick tells of rows that were written a moment ago, of more than a batch: all of them go, however fresh.
 func TestKickIsForAllOfItsRows(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBenchOf(t, func(cfg *sweeper.Config) { cfg.Grace = 20 * time.Second })
 		b.start(t)
 		b.table.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/sweeper"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // scanTable notes from where general passes read.
@@ -60,7 +61,7 @@ func scanBench(t *testing.T) (*bench, *scanTable) {
 
 func TestScanGoesOnWhereNothingElseWasDue(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b, rows := scanBench(t)
 		first := time.Now().Format(time.DateTime)
 		b.pass(t)
@@ -80,7 +81,7 @@ func TestScanReadsEverythingAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b, rows := scanBench(t)
 				b.pass(t)
 				b.pass(t)
@@ -96,7 +97,7 @@ func TestScanReadsEverythingAgain(t *testing.T) {
 // Somebody who kicks may have put a row anywhere.
 func TestScanReadsEverythingAfterAKick(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b, rows := scanBench(t)
 		b.start(t)
 		wait(t, interval)
@@ -110,7 +111,7 @@ func TestScanReadsEverythingAfterAKick(t *testing.T) {
 // A row that is due is read again until it is sent: the scan does not go past it.
 func TestScanStaysWhileSomethingIsDue(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b, rows := scanBench(t)
 		b.table.put("orders", outbox.Pending, 2)
 		b.stream.set(sweeper.ErrBehind)

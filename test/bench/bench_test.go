@@ -16,6 +16,7 @@ import (
 	"example.com/outbox-relay/test/consume"
 	"example.com/outbox-relay/test/harness"
 	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/test/race"
 	"example.com/outbox-relay/test/rig"
 	"example.com/outbox-relay/test/workload"
 )
@@ -41,7 +42,7 @@ type setting struct {
 
 func newSetting(t *testing.T, server *rig.Server) *setting {
 	t.Helper()
-	if harness.Race {
+	if race.Enabled {
 		t.Fatal("the race detector slows everything down: measure without -race")
 	}
 	cfg := mysql.NewConfig()

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"example.com/outbox-relay/test/harness"
+	"example.com/outbox-relay/test/race"
 	"example.com/outbox-relay/test/rig"
 )
 
 // measured refuses the race detector, which slows everything down.
 func measured(t *testing.T) {
 	t.Helper()
-	if harness.Race {
+	if race.Enabled {
 		t.Fatal("measure without -race")
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"example.com/outbox-relay/test/harness"
 	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/test/race"
 	"example.com/outbox-relay/test/workload"
 )
 
@@ -64,7 +65,7 @@ func (s *stage) memory() {
 	s.peak = max(s.peak, last)
 	s.t.Logf("memory: %.1f MiB at its highest, the last process %.1f MiB", float64(s.peak)/(1<<20), float64(last)/(1<<20))
 	limit := uint64(256 << 20)
-	if harness.Race {
+	if race.Enabled {
 		limit *= 4 // the race detector takes several times the memory
 	}
 	assert.Less(s.t, s.peak, limit, "resident memory")

@@ -70,12 +70,12 @@ func TestRestartTellsWhatKafkaHolds(t *testing.T) {
 // hangUp ends what the server still does for the dead relay: its last UPDATE would wait there for the rows and mark them.
 func hangUp(t *testing.T, s *harness.Scene) {
 	t.Helper()
-	const sessions = "SELECT COALESCE(MIN(id), 0) FROM information_schema.processlist WHERE user = ?"
 	harness.Eventually(t, 10*time.Second, "the dead relay's sessions ended", func() (bool, string) {
-		id := s.Number(sessions, s.User)
-		if id > 0 {
-			_, err := s.DB.ExecContext(t.Context(), fmt.Sprintf("KILL %d", id))
-			return false, fmt.Sprint(err)
+		for _, session := range rig.Sessions(t, s.DB) {
+			if session.User == s.User {
+				_, err := s.DB.ExecContext(t.Context(), fmt.Sprintf("KILL %d", session.ID))
+				return false, fmt.Sprint(err)
+			}
 		}
 		return true, ""
 	})

@@ -14,6 +14,7 @@ import (
 
 	"example.com/outbox-relay/test/harness"
 	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/test/race"
 	"example.com/outbox-relay/test/rig"
 	"example.com/outbox-relay/test/workload"
 )
@@ -78,7 +79,7 @@ func TestKafkaStoppedFor20s(t *testing.T) {
 	after := relay.Memory()
 	t.Logf("memory %d MiB before, %d MiB at its highest, %d copies", before.Now>>20, after.Peak>>20, v.Duplicates)
 	limit := uint64(100 << 20)
-	if harness.Race {
+	if race.Enabled {
 		limit = 400 << 20 // the race detector takes several times the memory
 	}
 	assert.Less(t, after.Peak, limit)

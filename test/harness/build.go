@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"example.com/outbox-relay/test/race"
 )
 
 // BinaryEnv names a binary to use instead of building one. It does not begin with the relay's own prefix, because the
@@ -49,7 +51,7 @@ func build() (string, error) {
 	}
 	name := fmt.Sprintf("outbox-relay-%x", sha256.Sum256([]byte(root)))[:24]
 	args, cgo := []string{"build"}, "CGO_ENABLED=0"
-	if Race {
+	if race.Enabled {
 		name, args, cgo = name+"-race", append(args, "-race"), "CGO_ENABLED=1"
 	}
 	fresh := filepath.Join(dir, fmt.Sprintf("%s.%d", name, os.Getpid()))

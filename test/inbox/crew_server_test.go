@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/test/harness"
+	"example.com/outbox-relay/test/race"
 )
 
 // built builds the consumer program once per test binary.
@@ -41,7 +41,7 @@ func build() (string, error) {
 		return "", err
 	}
 	name, args := fmt.Sprintf("inbox-consumer-%x", sha256.Sum256([]byte(here)))[:28], []string{"build"}
-	if harness.Race {
+	if race.Enabled {
 		name, args = name+"-race", append(args, "-race")
 	}
 	fresh := filepath.Join(dir, fmt.Sprintf("%s.%d", name, os.Getpid()))

@@ -159,7 +159,7 @@ func TestReplicaAsSourceIsExchangedForOneThatLags(t *testing.T) {
 			primary := pair.start(t)
 			first, lagging := pair.follow(t, primary, "aaa-bin"), pair.follow(t, primary, "zzz-bin")
 			s := newScene(t, harness.Cast{SQL: primary, Replica: first, Silent: true})
-			catchUp(t, s, lagging, 0)
+			lagging.CatchUp(t, primary) // the relay's user, too
 			s.follow(lagging, false)
 			r := s.Start()
 			s.Post(s.DB, harness.Numbered("sent", 20)...)

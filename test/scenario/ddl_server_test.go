@@ -3,8 +3,6 @@
 package scenario
 
 import (
-	"database/sql"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -79,24 +77,12 @@ func cutOver(t *testing.T, s *harness.Scene) {
 // doing returns the state of a session.
 func doing(t *testing.T, s *harness.Scene, id int64) string {
 	t.Helper()
-	rows, err := s.DB.QueryContext(t.Context(), "SHOW PROCESSLIST")
-	require.NoError(t, err)
-	defer rows.Close() //nolint:errcheck // only read
-	columns, err := rows.Columns()
-	require.NoError(t, err)
-	texts, fields := make([]sql.NullString, len(columns)), make([]any, len(columns))
-	for i := range fields {
-		fields[i] = &texts[i]
-	}
-	found := ""
-	for rows.Next() {
-		require.NoError(t, rows.Scan(fields...))
-		if texts[0].String == strconv.FormatInt(id, 10) {
-			found = texts[6].String
+	for _, session := range rig.Sessions(t, s.DB) {
+		if int64(session.ID) == id {
+			return session.State
 		}
 	}
-	require.NoError(t, rows.Err())
-	return found
+	return ""
 }
 
 // TestS26TableRenamedAway: the rows of a table that is not there are held, aloud, and it goes on by itself once the table

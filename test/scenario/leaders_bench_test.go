@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"example.com/outbox-relay/test/harness"
+	"example.com/outbox-relay/test/race"
 	"example.com/outbox-relay/test/rig"
 )
 
@@ -18,7 +19,7 @@ var promised = terms{lease: 10 * time.Second, slack: 2 * time.Second}
 // fullLength runs a story on both servers, one after the other: their times are measured.
 func fullLength(t *testing.T, run func(t *testing.T, start starter)) {
 	t.Helper()
-	if harness.Race {
+	if race.Enabled {
 		t.Fatal("measure without -race")
 	}
 	t.Run("MySQL", func(t *testing.T) { run(t, rig.MySQL) })

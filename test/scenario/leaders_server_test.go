@@ -111,29 +111,15 @@ func lockConnection(t *testing.T, s *harness.Scene) (id, port int) {
 	t.Helper()
 	id = s.Number("SELECT IS_USED_LOCK(?)", "outbox-relay:"+s.Source)
 	require.NotZero(t, id, "somebody holds the lock")
-	// Not information_schema.processlist, which MySQL refuses to read while a session has an emoji in its statement.
-	rows, err := s.DB.QueryContext(t.Context(), "SHOW PROCESSLIST")
-	require.NoError(t, err)
-	defer func() { _ = rows.Close() }()
-	columns, err := rows.Columns()
-	require.NoError(t, err)
-	var session int
-	var user, host string
-	into := []any{&session, &user, &host}
-	for range len(columns) - len(into) {
-		into = append(into, new(sql.RawBytes))
-	}
-	for rows.Next() {
-		require.NoError(t, rows.Scan(into...))
-		if session != id {
+	for _, session := range rig.Sessions(t, s.DB) {
+		if session.ID != id {
 			continue
 		}
-		_, text, err := net.SplitHostPort(host)
+		_, text, err := net.SplitHostPort(session.Host)
 		require.NoError(t, err)
 		port, err = strconv.Atoi(text)
 		require.NoError(t, err)
 	}
-	require.NoError(t, rows.Err())
 	require.NotZero(t, port, "the session that holds the lock is listed")
 	return id, port
 }

@@ -197,12 +197,13 @@ func goroutines(t *testing.T, r *harness.Relay) int {
 func killDump(t *testing.T, s *harness.Scene) {
 	t.Helper()
 	eventually(t, 20*time.Second, "a binlog connection", func() bool {
-		id := s.Number("SELECT MAX(id) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%' AND user = ?", s.User)
-		if id == 0 {
-			return false
+		for _, session := range rig.Sessions(t, s.DB) {
+			if session.User == s.User && strings.HasPrefix(session.Command, "Binlog Dump") {
+				_, err := s.DB.ExecContext(t.Context(), fmt.Sprintf("KILL %d", session.ID))
+				return err == nil
+			}
 		}
-		_, err := s.DB.ExecContext(t.Context(), fmt.Sprintf("KILL %d", id))
-		return err == nil
+		return false
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"example.com/outbox-relay/inbox"
 	"example.com/outbox-relay/inbox/internal/loop"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/test/bubble"
 )
 
 // table is an inbox without a database: it runs the handler, or fails as it is told to before that.
@@ -141,7 +142,7 @@ func TestHandledThenDuplicate(t *testing.T) {
 
 func TestRetriesInPlaceThenDeadLetter(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var at []time.Duration
 		start := time.Now()
 		b := newBench(t, inbox.Policy{}, func(_ context.Context, d *inbox.Delivery) error {
@@ -183,7 +184,7 @@ func TestPermanentIsADeadLetterAtOnce(t *testing.T) {
 
 func TestRetryAfterIsHonoured(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		start := time.Now()
 		b := newBench(t, inbox.Policy{}, func(_ context.Context, d *inbox.Delivery) error {
 			if d.Attempt < 3 {
@@ -228,7 +229,7 @@ func TestRecordsWithoutAnID(t *testing.T) {
 // A database that is away for hours makes no dead letter, and an unknown commit is asked about at the next attempt.
 func TestTheDatabasesFaultsAreNotCounted(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		start := time.Now()
 		calls := 0
 		b := newBench(t, inbox.Policy{}, func(context.Context, *inbox.Delivery) error { calls++; return nil })
@@ -246,7 +247,7 @@ func TestTheDatabasesFaultsAreNotCounted(t *testing.T) {
 
 func TestPanicsAreFailures(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t, inbox.Policy{}, func(_ context.Context, d *inbox.Delivery) error {
 			if d.Attempt == 3 {
 				return errors.New([]string{}[len(d.Headers)])
@@ -265,7 +266,7 @@ func TestPanicsAreFailures(t *testing.T) {
 // Without its letter a message would be lost: it is held until the dead letter topic takes it, or the loop ends.
 func TestADeadLetterThatCannotBeWrittenHoldsTheMessage(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t, inbox.Policy{}, func(context.Context, *inbox.Delivery) error { return inbox.Permanent(errBad) })
 		b.mail.fail = []error{errors.New("unknown topic"), errors.New("unknown topic")}
 		require.NoError(t, b.handle(t, delivery()))
@@ -286,7 +287,7 @@ func TestADeadLetterThatCannotBeWrittenHoldsTheMessage(t *testing.T) {
 
 func TestRunningHandlerMayFinishAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		b := newBench(t, inbox.Policy{Grace: 20 * time.Second}, func(ctx context.Context, _ *inbox.Delivery) error {
 			cancel()
@@ -302,7 +303,7 @@ func TestRunningHandlerMayFinishAfterTheEnd(t *testing.T) {
 
 func TestHandlerBeyondTheGraceIsGivenUp(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		start := time.Now()
 		b := newBench(t, inbox.Policy{Grace: 20 * time.Second}, func(ctx context.Context, _ *inbox.Delivery) error {
@@ -321,7 +322,7 @@ func TestHandlerBeyondTheGraceIsGivenUp(t *testing.T) {
 
 func TestHandlerThatIgnoresItsContextIsLeftBehind(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		start, leave := time.Now(), make(chan struct{})
 		b := newBench(t, inbox.Policy{Grace: 20 * time.Second}, func(context.Context, *inbox.Delivery) error {
@@ -341,7 +342,7 @@ func TestHandlerThatIgnoresItsContextIsLeftBehind(t *testing.T) {
 
 func TestPauseEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		start := time.Now()
