@@ -3,7 +3,6 @@
 package scenario
 
 import (
-	"database/sql"
 	"fmt"
 	"net"
 	"strconv"

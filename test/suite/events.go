@@ -11,22 +11,17 @@ import (
 
 // event is one line of go test -json (see go doc test2json).
 type event struct {
-	Action     string
-	Package    string
-	ImportPath string // of build events
-	Test       string
-	Elapsed    float64 // seconds
-	Output     string
+	Action      string
+	Package     string
+	ImportPath  string // of build events
+	FailedBuild string // the ImportPath that a package could not be built for
+	Test        string
+	Elapsed     float64 // seconds
+	Output      string
 }
 
-// sink takes events in their order.
-type sink interface {
-	take(event)
-	failed() bool
-}
-
-// readEvents hands all events to a sink. Lines that are none go there as output of nobody.
-func readEvents(from io.Reader, to sink) error {
+// readEvents gives all events to a report. Lines that are none are output of nobody.
+func readEvents(from io.Reader, to *report) error {
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -35,7 +30,7 @@ func readEvents(from io.Reader, to sink) error {
 			if json.Unmarshal(line, &e) != nil {
 				e = event{Action: "output", Output: string(line)}
 			}
-			to.take(e)
+			to.take(&e)
 		}
 		if err == io.EOF {
 			return nil
@@ -46,41 +41,64 @@ func readEvents(from io.Reader, to sink) error {
 	}
 }
 
-// outcome is how a test or a package ended.
-type outcome string
+// outcome is how a test or a package ended. A worse one is not taken back, for example by another round of -count.
+type outcome uint8
 
 const (
-	unfinished outcome = "" // nothing was heard of its end: a panic, a time-out
-	passed     outcome = "pass"
-	failed     outcome = "fail"
-	skipped    outcome = "skip"
+	unfinished outcome = iota // nothing was heard of its end: a panic, a time-out
+	passed
+	skipped
+	failed
 )
+
+func (o outcome) String() string { return [...]string{"no end of", "pass", "skip", "fail"}[o] }
+
+// outcomes are the actions that end something.
+func outcomes(action string) outcome {
+	return map[string]outcome{"pass": passed, "skip": skipped, "fail": failed}[action]
+}
 
 // testRun is one test with its subtests, or what a package does around its tests, as TestMain.
 type testRun struct {
 	name    string // "" for the package itself
 	outcome outcome
+	open    int // rounds that have begun and not ended
 	took    time.Duration
 	output  strings.Builder
 }
 
-// packageRun is one package's tests in the order in which they began.
-type packageRun struct {
-	path    string
-	outcome outcome
-	took    time.Duration
-	tests   []*testRun
-	byName  map[string]*testRun
+// end takes the end of a test or of one of its parts, which a test itself hides when it was skipped.
+func (t *testRun) end(e *event) {
+	t.outcome = max(t.outcome, outcomes(e.Action))
+	t.took = max(t.took, time.Duration(e.Elapsed*float64(time.Second))) // that of a test does not have its parallel parts
+	if !strings.Contains(e.Test, "/") {
+		t.open--
+	}
 }
 
-func newPackageRun(path string) *packageRun {
-	p := &packageRun{path: path, byName: map[string]*testRun{}}
-	p.test("")
-	return p
+func (t *testRun) result() outcome {
+	if t.open > 0 && t.outcome != failed {
+		return unfinished
+	}
+	return t.outcome
+}
+
+// packageRun is one package's tests in the order in which they began.
+type packageRun struct {
+	path     string
+	own      testRun // what is said and done around the tests
+	saidPass bool    // as each package does that has run to its end: not one that exits by itself
+	unbuilt  bool
+	sign     string // of a verdict that may stand with the wrong test
+	tests    []*testRun
+	byName   map[string]*testRun
 }
 
 // test returns the top-level test of a name, made if needed.
 func (p *packageRun) test(name string) *testRun {
+	if name == "" {
+		return &p.own
+	}
 	top, _, _ := strings.Cut(name, "/")
 	t := p.byName[top]
 	if t == nil {
@@ -94,42 +112,46 @@ func (p *packageRun) test(name string) *testRun {
 // take takes one event of the package.
 func (p *packageRun) take(e *event) {
 	t := p.test(e.Test)
-	took := time.Duration(e.Elapsed * float64(time.Second))
 	switch e.Action {
-	case "output", "build-output":
-		t.output.WriteString(e.Output)
-	case "build-fail":
-		p.outcome = failed
-	case "pass", "fail", "skip":
-		switch end := outcome(e.Action); {
-		case e.Test == "":
-			p.outcome, p.took = end, took
-		case strings.Contains(e.Test, "/"):
-			if end == skipped { // the test would hide it
-				t.outcome = skipped
-			}
-		case t.outcome != skipped:
-			t.outcome, t.took = end, took
+	case "run":
+		if t.name == e.Test {
+			t.open++
 		}
-		if t.outcome == passed {
-			t.output.Reset()
+	case "output":
+		p.saidPass = p.saidPass || e.Test == "" && e.Output == "PASS\n"
+		if p.sign == "" {
+			p.sign = signIn(e.Output, true)
 		}
+		if !isProgress(e.Output) {
+			t.output.WriteString(e.Output)
+		}
+	case "pass", "skip", "fail":
+		p.unbuilt = p.unbuilt || e.FailedBuild != ""
+		t.end(e)
 	}
 }
 
-// failing returns what did not pass. Of a package that failed by itself, or as a whole, that is its own part.
+// isProgress reports whether a line only says how far the tests are.
+func isProgress(line string) bool {
+	line = strings.TrimLeft(line, " ")
+	return strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- PASS")
+}
+
+// ended reports whether the package has run to its end.
+func (p *packageRun) ended() bool {
+	return p.own.outcome == skipped || p.own.outcome == passed && p.saidPass || p.own.outcome == failed
+}
+
+// failing returns what did not pass: tests, and the package's own part when they do not explain how it ended.
 func (p *packageRun) failing() []*testRun {
 	var tests []*testRun
-	for _, t := range p.tests[1:] {
-		if t.outcome != passed {
+	for _, t := range p.tests {
+		if t.result() != passed {
 			tests = append(tests, t)
 		}
 	}
-	if len(tests) == 0 && p.outcome == failed {
-		return p.tests[:1]
+	if !p.ended() || p.own.outcome == failed && len(tests) == 0 {
+		tests = append(tests, &p.own)
 	}
 	return tests
 }
-
-// count returns how many tests were run.
-func (p *packageRun) count() int { return len(p.tests) - 1 }

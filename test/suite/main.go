@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -41,53 +42,79 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.New("usage: suite PACKAGE... -- GO-TEST-FLAG")
 	}
 	packages, flags := args[:split], args[split+1:]
+	if err := checkFlags(flags); err != nil {
+		return err
+	}
 	listed, err := readFlaky(flakyList)
 	if err != nil {
 		return err
 	}
 	begun := time.Now()
-	report := &report{out: out}
-	if err := goTest(ctx, report, flags, packages); err != nil {
-		return err
-	}
-	verdicts := judge(report.failures(), listed)
+	first := &report{out: out, verbose: slices.Contains(flags, "-v")}
+	broken := goTest(ctx, first, packages, flags)
+	first.close()
+	verdicts := judge(first.failures(), listed)
 	var again []retried
-	if !slices.ContainsFunc(verdicts, verdict.isFinal) {
-		for _, v := range verdicts {
-			second := &quiet{}
-			err := goTest(ctx, second, append(slices.Clone(flags), "-count=1", "-run", "^"+v.test+"$"), []string{v.pkg})
-			if err != nil {
-				return err
-			}
-			again = append(again, retried{verdict: v, passed: len(second.failures()) == 0, output: second.output()})
-		}
+	if broken == nil && !slices.ContainsFunc(verdicts, verdict.isFinal) {
+		again, broken = runAgain(ctx, verdicts, flags)
 	}
-	return summarize(out, report, verdicts, again, time.Since(begun))
+	return summarize(out, first, verdicts, again, broken, time.Since(begun))
 }
 
-// goTest runs go test and hands its events to a sink. Failing tests are no error.
-func goTest(ctx context.Context, to sink, flags, packages []string) error {
-	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-json"}, flags, packages)...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 10 * time.Second
+// checkFlags refuses flags of go test after which its events do not say what passed.
+func checkFlags(flags []string) error {
+	for _, flag := range flags {
+		name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+		switch name {
+		case "args", "bench", "c", "failfast", "json", "list", "n":
+			return fmt.Errorf("-%s: the suite can't judge a run with this flag, call go test itself", name)
+		}
+	}
+	return nil
+}
+
+// runAgain runs each test once more, alone.
+func runAgain(ctx context.Context, verdicts []verdict, flags []string) ([]retried, error) {
+	again := make([]retried, 0, len(verdicts))
+	for _, v := range verdicts {
+		second := &report{out: io.Discard}
+		if err := goTest(ctx, second, []string{v.pkg}, slices.Concat(flags, []string{"-count=1", "-run", "^" + v.test + "$"})); err != nil {
+			return again, err
+		}
+		again = append(again, retried{verdict: v, passed: second.passed(v.pkg, v.test), output: second.output()})
+	}
+	return again, nil
+}
+
+// goTest runs go test and gives its events to a report. Failing tests are no error.
+func goTest(ctx context.Context, to *report, packages, flags []string) error {
+	// The packages come first: after a flag that it does not know go takes no more of them.
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-json"}, packages, flags)...)
+	// go forwards no signal to the tests, so all of them are a group, which is interrupted and then killed.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = 5 * time.Second
 	cmd.Stderr = os.Stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("run go test: %w", err)
+	from, stdout := io.Pipe()
+	cmd.Stdout = stdout
+	read := make(chan error, 1) // size 1: it is read after go test has ended
+	go func() { read <- readEvents(from, to) }()
+	err := cmd.Run()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whoever is left of the group
 	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("run go test: %w", err)
+	_ = stdout.Close() // never fails
+	if broken := <-read; broken != nil {
+		return broken
 	}
-	read := readEvents(stdout, to)
-	err = cmd.Wait()
-	var exit *exec.ExitError
+	exit, isExit := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("run go test: %w", ctx.Err())
-	case errors.As(err, &exit) && to.failed():
-		return read
+	case isExit && exit.ExitCode() == 1 && to.failed():
+		return nil
 	case err != nil:
 		return fmt.Errorf("run go test: %w, and no test says why", err)
 	}
-	return read
+	return nil
 }

@@ -60,7 +60,7 @@ func TestOtherFailuresAreRunAgainWhenTheyAreListed(t *testing.T) {
 	t.Parallel()
 	r, _ := played(t, failing("    scene.go:1: not ready within 30 s"))
 	assert.False(t, judge(r.failures(), listedX)[0].isFinal())
-	assert.Equal(t, "slow disk", judge(r.failures(), listedX)[0].cause)
+	assert.Equal(t, "slow disk", judge(r.failures(), listedX)[0].listed.cause)
 	unlisted := judge(r.failures(), nil)[0]
 	assert.Contains(t, unlisted.final, flakyList)
 }
@@ -68,7 +68,11 @@ func TestOtherFailuresAreRunAgainWhenTheyAreListed(t *testing.T) {
 func TestARaceOutsideATestIsAVerdict(t *testing.T) {
 	t.Parallel()
 	r, _ := played(t, `{"Action":"output","Package":"p","Output":"WARNING: DATA RACE\n"}`+"\n"+failing("    not ready"))
-	assert.Equal(t, "a data race", judge(r.failures(), listedX)[0].final)
+	assert.Equal(t, "a data race in its package", judge(r.failures(), listedX)[0].final)
+	r, _ = played(t, `{"Action":"run","Package":"p","Test":"TestFine"}
+{"Action":"output","Package":"p","Test":"TestFine","Output":"WARNING: DATA RACE\n"}
+{"Action":"pass","Package":"p","Test":"TestFine"}`+"\n"+failing("    not ready"))
+	assert.Equal(t, "a data race in its package", judge(r.failures(), listedX)[0].final, "also when it stands with another test")
 }
 
 func TestWhatDoesNotPassFails(t *testing.T) {
@@ -81,12 +85,14 @@ func TestWhatDoesNotPassFails(t *testing.T) {
 		"Skipped": {
 			`{"Action":"run","Package":"p","Test":"TestX"}
 {"Action":"skip","Package":"p","Test":"TestX"}
+{"Action":"output","Package":"p","Output":"PASS\n"}
 {"Action":"pass","Package":"p","Elapsed":2}`, "TestX", "it was skipped: what it needs is missing",
 		},
 		"SkippedPart": {
 			`{"Action":"run","Package":"p","Test":"TestX"}
 {"Action":"skip","Package":"p","Test":"TestX/MySQL"}
 {"Action":"pass","Package":"p","Test":"TestX"}
+{"Action":"output","Package":"p","Output":"PASS\n"}
 {"Action":"pass","Package":"p","Elapsed":2}`, "TestX", "it was skipped: what it needs is missing",
 		},
 		"TestMain": {
@@ -96,7 +102,28 @@ func TestWhatDoesNotPassFails(t *testing.T) {
 		"Build": {
 			`{"ImportPath":"p [p.test]","Action":"build-output","Output":"p/x.go:1:1: syntax error\n"}
 {"ImportPath":"p [p.test]","Action":"build-fail"}
-{"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`, "", "the package failed outside its tests",
+{"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`, "", "it does not build",
+		},
+		"ExitedByItself": {
+			`{"Action":"run","Package":"p","Test":"TestX"}
+{"Action":"pass","Package":"p","Test":"TestX"}`, "", "the package never came to its end",
+		},
+		"TestMainExitsWithoutTests": {
+			`{"Action":"output","Package":"p","Output":"ok  \tp\t0.001s\n"}
+{"Action":"pass","Package":"p","Elapsed":0.001}`, "", "the package never came to its end",
+		},
+		"FirstOfTwoRounds": {
+			`{"Action":"run","Package":"p","Test":"TestY"}
+{"Action":"fail","Package":"p","Test":"TestY"}
+{"Action":"run","Package":"p","Test":"TestY"}
+{"Action":"pass","Package":"p","Test":"TestY"}
+{"Action":"fail","Package":"p","Elapsed":2}`, "TestY", "a failure, and test/flaky.md does not list the test",
+		},
+		"SecondOfTwoRoundsHasNoEnd": {
+			`{"Action":"run","Package":"p","Test":"TestX"}
+{"Action":"pass","Package":"p","Test":"TestX"}
+{"Action":"run","Package":"p","Test":"TestX"}
+{"Action":"fail","Package":"p","Elapsed":2}`, "TestX", "it never came to an end",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,14 +140,18 @@ func TestWhatDoesNotPassFails(t *testing.T) {
 
 func TestFailingOutputIsPrintedAndPassingIsNot(t *testing.T) {
 	t.Parallel()
-	_, out := played(t, `{"Action":"output","Package":"p","Test":"TestFine","Output":"noise\n"}
+	_, out := played(t, `{"Action":"output","Package":"p","Output":"-test.shuffle 42\n"}
+{"Action":"output","Package":"p","Test":"TestFine","Output":"noise\n"}
+{"Action":"output","Package":"p","Test":"TestX/Part","Output":"=== RUN   TestX/Part\n"}
 {"Action":"pass","Package":"p","Test":"TestFine","Elapsed":25}
 {"Action":"output","Package":"p","Test":"TestX/Part","Output":"what is wrong\n"}
 `+failing("the rest"))
 	assert.Contains(t, out.String(), "what is wrong\nthe rest\n")
 	assert.NotContains(t, out.String(), "noise")
+	assert.NotContains(t, out.String(), "=== RUN")
+	assert.Contains(t, out.String(), "-test.shuffle 42", "or nobody could run it in that order again")
 	assert.Contains(t, out.String(), "25.0s TestFine")
-	assert.Contains(t, out.String(), "fail     2.0s    2 tests  p\n")
+	assert.Contains(t, out.String(), "FAIL     2.0s    2 tests  p\n")
 }
 
 func TestSummaryFitsAScreenAndSaysWhatWasRunAgain(t *testing.T) {
@@ -128,15 +159,21 @@ func TestSummaryFitsAScreenAndSaysWhatWasRunAgain(t *testing.T) {
 	r, out := played(t, failing("    not ready"))
 	verdicts := judge(r.failures(), listedX)
 	out.Reset()
-	require.NoError(t, summarize(out, r, verdicts, []retried{{verdict: verdicts[0], passed: true}}, time.Minute))
+	require.NoError(t, summarize(out, r, verdicts, []retried{{verdict: verdicts[0], passed: true}}, nil, time.Minute))
 	assert.Contains(t, out.String(), "1 packages, 1 tests, 1m0s")
-	assert.Contains(t, out.String(), "run again  p TestX: passed (slow disk)")
-	require.ErrorIs(t, summarize(out, r, verdicts, []retried{{verdict: verdicts[0]}}, time.Minute), errFailed)
+	assert.Contains(t, out.String(), "run again  p TestX: passed (slow disk, since 1970-01-01)")
+	require.ErrorIs(t, summarize(out, r, verdicts, []retried{{verdict: verdicts[0]}}, nil, time.Minute), errFailed)
 	out.Reset()
 	many := make([]verdict, 100)
-	require.ErrorIs(t, summarize(out, r, many, nil, time.Minute), errFailed)
+	for i := range many {
+		many[i] = verdict{pkg: strings.Repeat("p", i/4+1), test: "TestX"}
+	}
+	require.ErrorIs(t, summarize(out, r, many, nil, nil, time.Minute), errFailed)
 	assert.Less(t, strings.Count(out.String(), "\n"), 40)
 	assert.Contains(t, out.String(), "and 80 more")
+	out.Reset()
+	require.ErrorIs(t, summarize(out, r, make([]verdict, 100), nil, nil, time.Minute), errFailed)
+	assert.Contains(t, out.String(), "(100 tests)")
 }
 
 func TestFlakyListNeedsCauseAndDate(t *testing.T) {
@@ -198,15 +235,58 @@ func TestOrder(t *testing.T) {
 	t.Chdir(dir)
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"./...", "--", "-count=1"}, &out), out.String())
-	assert.Contains(t, out.String(), "run again  m TestFirstTime: passed (by its nature)")
+	assert.Contains(t, out.String(), "run again  m TestFirstTime: passed (by its nature, since 2026-11-30)")
 	require.NoError(t, os.Remove("seen"))
 	t.Setenv("SUITE_ORDER", "broken")
 	out.Reset()
 	require.ErrorIs(t, run(t.Context(), []string{"./...", "--", "-count=1"}, &out), errFailed)
 	assert.Contains(t, out.String(), "FAILED     m TestOrder: a verdict of the oracle")
 	assert.NotContains(t, out.String(), "passed (by its nature)", "nothing is run again when the run fails anyway")
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.ErrorIs(t, run(ended, []string{"./...", "--"}, &out), context.Canceled)
+	out.Reset()
+	require.ErrorIs(t, run(t.Context(), []string{"./...", "--", "-run", "TestNone"}, &out), errFailed)
+	assert.Contains(t, out.String(), "no test was run")
 	require.ErrorContains(t, run(t.Context(), []string{"./..."}, &out), "usage")
+	require.ErrorContains(t, run(t.Context(), []string{"./...", "--", "-failfast"}, &out), "-failfast")
+}
+
+// A person who interrupts a run is told what was running, and nothing goes on.
+func TestInterruptedRunLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "test"), 0o700))
+	for name, text := range map[string]string{
+		"go.mod": "module m\n\ngo 1.26\n", "test/flaky.md": "",
+		"m_test.go": `package m
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+func TestHangs(t *testing.T) {
+	if err := os.WriteFile("pid", []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-t.Context().Done()
+}
+`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	t.Chdir(dir)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var out bytes.Buffer
+	ended := make(chan error, 1) // size 1: it is read after the interrupt
+	go func() { ended <- run(ctx, []string{"./...", "--", "-count=1"}, &out) }()
+	var pid []byte
+	require.Eventually(t, func() bool {
+		pid, _ = os.ReadFile("pid")
+		return len(pid) > 0
+	}, time.Minute, 10*time.Millisecond)
+	interrupt()
+	require.ErrorIs(t, <-ended, errFailed)
+	assert.Contains(t, out.String(), "FAILED     run go test: context canceled")
+	assert.Contains(t, out.String(), "m TestHangs: it never came to an end")
+	require.NoFileExists(t, filepath.Join("/proc", string(pid)))
 }

@@ -13,60 +13,90 @@ const slow = 20 * time.Second
 // report collects the events of a run and prints each package when it has ended.
 type report struct {
 	out      io.Writer
+	verbose  bool // what passes is printed, too
 	packages []*packageRun
 	byPath   map[string]*packageRun
+	builds   map[string]*strings.Builder // what the compiler said, by ImportPath
 }
 
-func (r *report) take(e event) {
-	path := e.Package
-	if path == "" {
-		path, _, _ = strings.Cut(e.ImportPath, " ") // "a/b [a/b.test]"
-	}
-	if path == "" {
-		_, _ = io.WriteString(r.out, e.Output)
+func (r *report) take(e *event) {
+	switch {
+	case strings.HasPrefix(e.Action, "build-"):
+		r.built(e)
+		return
+	case e.Package == "":
+		say(r.out, "%s", e.Output)
 		return
 	}
+	p := r.at(e.Package)
+	p.take(e)
+	if e.Test == "" && outcomes(e.Action) != unfinished {
+		if said := r.builds[e.FailedBuild]; said != nil {
+			p.own.output.WriteString(said.String())
+		}
+		r.print(p)
+	}
+}
+
+func (r *report) built(e *event) {
+	if r.builds == nil {
+		r.builds = map[string]*strings.Builder{}
+	}
+	if r.builds[e.ImportPath] == nil {
+		r.builds[e.ImportPath] = &strings.Builder{}
+	}
+	r.builds[e.ImportPath].WriteString(e.Output)
+}
+
+// at returns a package's entry, made if needed.
+func (r *report) at(path string) *packageRun {
 	p := r.byPath[path]
 	if p == nil {
-		p = newPackageRun(path)
+		p = &packageRun{path: path, byName: map[string]*testRun{}}
 		if r.byPath == nil {
 			r.byPath = map[string]*packageRun{}
 		}
 		r.byPath[path] = p
 		r.packages = append(r.packages, p)
 	}
-	before := p.outcome
-	p.take(&e)
-	if p.outcome != before {
-		r.print(p)
+	return p
+}
+
+// close prints the packages that have not ended.
+func (r *report) close() {
+	for _, p := range r.packages {
+		if p.own.outcome == unfinished {
+			r.print(p)
+		}
 	}
 }
 
 // print shows one package that has ended: what failed in full, what was slow, and its own line.
 func (r *report) print(p *packageRun) {
-	if p.outcome == skipped && p.count() == 0 {
+	failing := p.failing()
+	if len(failing) == 0 && len(p.tests) == 0 {
 		return // it has no tests
 	}
-	for _, t := range p.failing() {
-		say(r.out, "--- %s %s, whose output was:\n%s", notPassed(t), nameOf(p.path, t.name), t.output.String())
-	}
 	for _, t := range p.tests {
+		if result := t.result(); result != passed || r.verbose {
+			say(r.out, "--- %s %s, whose output was:\n%s", result, nameOf(p.path, t.name), t.output.String())
+		}
 		if t.took > slow {
 			say(r.out, "       %6.1fs %s\n", t.took.Seconds(), t.name)
 		}
 	}
-	say(r.out, "%-4s %7.1fs %4d tests  %s\n", p.outcome, p.took.Seconds(), p.count(), p.path)
+	if len(failing) > 0 { // with the seed of its shuffle
+		say(r.out, "--- outside the tests of %s:\n%s", p.path, p.own.output.String())
+	}
+	word := p.own.outcome.String()
+	if len(failing) > 0 {
+		word = "FAIL"
+	}
+	say(r.out, "%-4s %7.1fs %4d tests  %s\n", word, p.own.took.Seconds(), len(p.tests), p.path)
 }
 
 // say prints to the log. One that can't be written is nothing that a test has done.
 func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
-
-func notPassed(t *testRun) string {
-	if t.outcome == unfinished {
-		return "no end of"
-	}
-	return string(t.outcome)
-}
 
 // nameOf names a test, or what its package does around its tests.
 func nameOf(pkg, test string) string {
@@ -78,17 +108,15 @@ func nameOf(pkg, test string) string {
 
 // failure is one test that did not pass, or a package that failed by itself.
 type failure struct {
-	pkg  string
+	pkg  *packageRun
 	test *testRun
-	// around is what the package said outside its tests: a data race of another goroutine stands there.
-	around string
 }
 
 func (r *report) failures() []failure {
 	var all []failure
 	for _, p := range r.packages {
 		for _, t := range p.failing() {
-			all = append(all, failure{pkg: p.path, test: t, around: p.tests[0].output.String()})
+			all = append(all, failure{pkg: p, test: t})
 		}
 	}
 	return all
@@ -96,18 +124,15 @@ func (r *report) failures() []failure {
 
 func (r *report) failed() bool { return len(r.failures()) > 0 }
 
-// quiet is a report that prints nothing.
-type quiet struct{ report }
-
-func (q *quiet) take(e event) {
-	q.out = io.Discard
-	q.report.take(e)
+// passed reports whether a test was run and passed, and nothing else failed.
+func (r *report) passed(pkg, test string) bool {
+	return !r.failed() && r.at(pkg).test(test).result() == passed
 }
 
 // output returns what the failing tests said.
-func (q *quiet) output() string {
+func (r *report) output() string {
 	var b strings.Builder
-	for _, f := range q.failures() {
+	for _, f := range r.failures() {
 		b.WriteString(f.test.output.String())
 	}
 	return b.String()

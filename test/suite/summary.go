@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -21,16 +22,17 @@ type retried struct {
 // errFailed is that the tests did not pass; the summary says which.
 var errFailed = errors.New("the tests did not pass")
 
-// summarize prints what was run and returns errFailed unless all of it passed, now or by a second try that was allowed.
-func summarize(out io.Writer, r *report, verdicts []verdict, again []retried, took time.Duration) error {
+// summarize prints what was run and returns errFailed unless all of it passed, now or by a second try that was allowed. broken is why
+// the run could not be brought to its end.
+func summarize(out io.Writer, r *report, verdicts []verdict, again []retried, broken error, took time.Duration) error {
 	tests, packages := 0, 0
 	var slowest []*testRun
 	for _, p := range r.packages {
-		if p.count() > 0 || p.outcome == failed {
+		if len(p.tests) > 0 || len(p.failing()) > 0 {
 			packages++
 		}
-		tests += p.count()
-		slowest = append(slowest, p.tests[1:]...)
+		tests += len(p.tests)
+		slowest = append(slowest, p.tests...)
 	}
 	slices.SortFunc(slowest, func(a, b *testRun) int { return cmp.Compare(b.took, a.took) })
 	for _, a := range again {
@@ -42,14 +44,20 @@ func summarize(out io.Writer, r *report, verdicts []verdict, again []retried, to
 	for _, t := range slowest[:min(len(slowest), shownSlowest)] {
 		say(out, "slowest    %6.1fs %s\n", t.took.Seconds(), t.name)
 	}
-	ok := len(again) == len(verdicts)
+	ok := len(again) == len(verdicts) && tests > 0 && broken == nil
+	if broken != nil {
+		say(out, "FAILED     %v\n", broken)
+	}
+	if tests == 0 {
+		say(out, "FAILED     no test was run: see whether -run and the packages are right\n")
+	}
 	if len(again) == 0 {
 		say(out, "run again  nothing\n")
-		shown := verdicts[:min(len(verdicts), shownFailures)]
-		for _, v := range shown {
-			say(out, "FAILED     %s: %s\n", nameOf(v.pkg, v.test), cmp.Or(v.final, "not run again, since others are final"))
+		failures := failureLines(verdicts)
+		for _, line := range failures[:min(len(failures), shownFailures)] {
+			say(out, "FAILED     %s\n", line)
 		}
-		if more := len(verdicts) - len(shown); more > 0 {
+		if more := len(failures) - shownFailures; more > 0 {
 			say(out, "FAILED     and %d more\n", more)
 		}
 	}
@@ -58,11 +66,33 @@ func summarize(out io.Writer, r *report, verdicts []verdict, again []retried, to
 		if !a.passed {
 			word, ok = "FAILED AGAIN", false
 		}
-		say(out, "run again  %s: %s (%s)\n", nameOf(a.pkg, a.test), word, a.cause)
+		say(out, "run again  %s: %s (%s, since %s)\n", nameOf(a.pkg, a.test), word, a.listed.cause, a.listed.since.Format(time.DateOnly))
 	}
 	if !ok {
 		return errFailed
 	}
 	say(out, "passed\n")
 	return nil
+}
+
+// failureLines says what failed and why. Of a package that ended amid its tests they are one line.
+func failureLines(verdicts []verdict) []string {
+	const together = 5
+	alike := map[verdict]int{}
+	key := func(v verdict) verdict { return verdict{pkg: v.pkg, final: v.final} }
+	for _, v := range verdicts {
+		alike[key(v)]++
+	}
+	var lines []string
+	for _, v := range verdicts {
+		name, n := nameOf(v.pkg, v.test), alike[key(v)]
+		if n > together {
+			name = fmt.Sprintf("%s (%d tests)", v.pkg, n)
+			alike[key(v)] = 0 // said once
+		}
+		if n > 0 {
+			lines = append(lines, name+": "+cmp.Or(v.final, "not run again, since others are final"))
+		}
+	}
+	return lines
 }
