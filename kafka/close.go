@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,18 +37,19 @@ func (p *Producer) begin() bool {
 	}
 	p.closing = true
 	close(p.stop)
-	if p.pending == 0 {
-		p.wake(p.settled)
-	}
 	return true
 }
 
-// await waits for the results, and forces them when ctx ends.
+// await waits for the results, and forces them when ctx ends, or at once when the producer has given up.
 func (p *Producer) await(ctx context.Context) error {
-	select {
-	case <-p.settled:
-		return nil
-	case <-ctx.Done():
+	for ctx.Err() == nil && !p.gaveUp() {
+		if p.left() == 0 {
+			return nil
+		}
+		select {
+		case <-p.settled:
+		case <-ctx.Done():
+		}
 	}
 	left := p.abandon()
 	p.fail()
@@ -63,7 +65,13 @@ func (p *Producer) await(ctx context.Context) error {
 	if left == 0 {
 		return nil
 	}
-	return fmt.Errorf("close producer: %d records may be in Kafka or not: %w", left, context.Cause(ctx))
+	return fmt.Errorf("close producer: %d records may be in Kafka or not: %w", left, cmp.Or(context.Cause(ctx), ErrAbandoned))
+}
+
+func (p *Producer) gaveUp() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.given
 }
 
 func (p *Producer) left() int {

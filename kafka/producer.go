@@ -10,6 +10,7 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
 )
 
@@ -55,7 +56,7 @@ type Producer struct {
 	backlog []*topicQueue // queues with records waiting
 	pending int           // records without a result
 	closing bool
-	given   bool // given up: what waits will not be sent
+	given   bool // given up: what waits will not be sent, nor taken
 }
 
 const (
@@ -100,7 +101,7 @@ func (c *Client) NewProducer(results func(Result)) (*Producer, error) {
 // Send hands a record over. It may wait for the first connection to a broker, until ctx ends; an error means that the
 // record was not handed over and no result will come. The record must not be changed until its result is there.
 //
-// Once ctx has ended, or Close was called, no record is handed over any more. So of the records that a caller sends with one
+// Once ctx has ended, Close was called, or the outcome of a record is unknown, no record is handed over any more. So of the records that a caller sends with one
 // context those that are handed over come before all that are not, even if the caller goes on after an error.
 func (p *Producer) Send(ctx context.Context, rec *router.Record, token any) error {
 	env := seal(rec, token)
@@ -161,7 +162,7 @@ func (p *Producer) queue(ctx context.Context, topic string) (*topicQueue, *lane,
 		queue = &topicQueue{}
 		p.queues[topic] = queue
 	}
-	l, closing := queue.lane, p.closing
+	l, closing := queue.lane, p.closing || p.given
 	if queue.renew && queue.inside == 0 && len(queue.waiting) == 0 {
 		l = nil // not while the old lane has records: those of the new one would pass them
 	}
@@ -216,11 +217,14 @@ func (p *Producer) done(msg *sarama.ProducerMessage, err error) {
 	if !ok {
 		return // none of ours: sarama hands back only what it was given
 	}
-	if err == nil {
-		p.deliver(Result{Token: env.token, Partition: msg.Partition, Offset: msg.Offset})
-	} else {
-		p.deliver(Result{Token: env.token, Partition: msg.Partition, Offset: OffsetUnknown, Err: p.failure(env, err)})
+	result := Result{Token: env.token, Partition: msg.Partition, Offset: msg.Offset}
+	if err != nil {
+		result.Offset, result.Err = OffsetUnknown, p.failure(env, err)
+		if Classify(result.Err) == retry.Unreachable {
+			p.giveUp(env.topic)
+		}
 	}
+	p.deliver(result)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	queue := env.topic
@@ -232,6 +236,20 @@ func (p *Producer) done(msg *sarama.ProducerMessage, err error) {
 	}
 	if p.pending == 0 && p.closing {
 		p.wake(p.settled)
+	}
+}
+
+// giveUp ends the producer after an unknown outcome, before anybody hears of it: what waits behind the record must not pass it.
+// What is in a request already may.
+func (p *Producer) giveUp(queue *topicQueue) {
+	p.mu.Lock()
+	first := !p.given
+	p.given = true
+	l := queue.lane
+	p.mu.Unlock()
+	if first {
+		l.dial.Cut()
+		p.wake(p.kick)
 	}
 }
 

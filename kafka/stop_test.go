@@ -7,9 +7,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/retry"
 )
 
 // After its context has ended Send takes nothing, whoever goes on calling it: not directly and not into a queue.
@@ -78,5 +81,40 @@ func TestSendTakesACleanPrefix(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The first record of thousands has an unknown outcome. Those that wait behind it, beyond what sarama holds, must not pass it.
+func TestNothingWaitingPassesAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	cluster := fake(t, kfake.SeedTopics(1, "orders"))
+	client := openOn(t, cluster.ListenAddrs())
+	ctx, fail := context.WithCancel(t.Context())
+	defer fail()
+	got := &results{}
+	p, err := client.NewProducer(func(r kafka.Result) {
+		got.add(r)
+		if r.Err != nil && kafka.Classify(r.Err) == retry.Unreachable {
+			fail()
+		}
+	})
+	require.NoError(t, err)
+	send(t, p, record("orders", "k", 0), 0)
+	got.waitFor(t, 1)
+	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.OutOfOrderSequenceNumber, Count: 1})
+	taken := 1
+	for taken <= 18_000 && p.Send(ctx, record("orders", "k", taken), taken) == nil {
+		taken++
+	}
+	<-ctx.Done()
+	require.ErrorIs(t, p.Send(t.Context(), record("orders", "k", taken), taken), kafka.ErrClosed, "whatever the context")
+	closing, done := context.WithTimeout(context.WithoutCancel(t.Context()), waitFor)
+	defer done()
+	require.ErrorIs(t, p.Close(closing), kafka.ErrAbandoned)
+	require.NoError(t, closing.Err(), "it does not wait for what it does not send")
+	all := got.list()
+	require.Len(t, all, taken, "each that was taken has a result")
+	for _, r := range all[1:] {
+		require.Error(t, r.Err, "%v was acked after one of its key whose outcome is unknown", r.Token)
 	}
 }

@@ -104,7 +104,8 @@ func TestStoriesThatFailed(t *testing.T) {
 		{"FencedAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{23}, 20)},
 		{"StalledAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{24, 19, 25, 22}, 5)},
 		{"StreamBrokenAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{26}, 20)},
-		{"UnreadableRowsAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{lastStep, 26, 19, 22}, 5)},
+		{"UnreadableRowsAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{27, 26, 19, 22}, 5)},
+		{"UnknownOutcomeAmidLargeTransactions", 1, manner{large: true}, slices.Repeat([]int{lastStep}, 20)},
 		{"StoppedAmidStagedBodies", 1, manner{large: true, staged: true}, slices.Repeat([]int{19}, 20)},
 		{"LockLostWhileTopicsComeAndGo", 7674, manner{large: true}, []int{19, 21, 13, 3, 4, 22, 12}},
 	} {
@@ -122,7 +123,7 @@ func tellStory(t *testing.T, seed uint64, m manner, steps []int) {
 	})
 }
 
-const lastStep = 27
+const lastStep = 28
 
 // tell is a story of one fault after the other.
 func (s *story) tell(steps []int) {
@@ -204,8 +205,10 @@ func (s *story) step(step int) {
 		w.trouble.stick(name, false)
 	case 26:
 		w.breakReader()
-	case lastStep:
+	case 27:
 		w.commitUnreadable(name, 3)
+	case lastStep:
+		w.trouble.do(func(t *trouble) { t.unknown = 1 })
 	}
 }
 

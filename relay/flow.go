@@ -247,6 +247,7 @@ func (f *flow) refused(it *item, err error) {
 		}
 		f.gate.deferItem(it.topic, it)
 	case retry.Unreachable:
+		f.gate.refusedOpen(it.topic, it.rec.Key, it.ref.MsgID) // what was in a request behind it may be acked
 		f.leave(it)
 		f.unknownOutcome(err)
 	}

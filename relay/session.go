@@ -10,6 +10,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/sweeper"
 )
@@ -38,7 +40,7 @@ type session struct {
 	out     *publisher
 	sweeper *sweeper.Sweeper
 
-	// fail ends the session because of an error, at once: nothing is handed to the producer after it has returned. It may be
+	// fail ends the session because of an error, at once: no Send that begins after it has returned takes anything. It may be
 	// called from anywhere and more than once; the first failure counts, later ones are its consequences.
 	fail context.CancelCauseFunc
 }
@@ -106,7 +108,7 @@ func (s *session) ended(what string, err error) {
 	}
 }
 
-// lostDrain bounds the stop of a session that has lost its lock: another one may be at work already.
+// lostDrain bounds the stop of a session that has lost its lock or is fenced: another one may be at work already.
 const lostDrain = 2 * time.Second
 
 // drain brings what is on its way to its end, in the order of the flow: what Kafka was given is waited for, what it acked
@@ -114,13 +116,13 @@ const lostDrain = 2 * time.Second
 func (s *session) drain(ctx context.Context, cause error, waitLoops, finishMarks, abandonMarks func()) error {
 	limit := s.cfg.DrainTimeout
 	// What a stalled topic waits for does not come.
-	if _, stalled := errors.AsType[*errStalled](cause); stalled || errors.Is(cause, ErrLockLost) {
+	if _, stalled := errors.AsType[*errStalled](cause); stalled || errors.Is(cause, ErrLockLost) || errors.Is(cause, checkpoint.ErrFenced) {
 		limit = lostDrain
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // stopping must not cut this short
 	defer cancel()
 	err := s.flow.producer.Close(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kafka.ErrAbandoned) {
 		// That is no failure of the stop: what has no ack is unsettled, and is read again.
 		s.log.Warn().Err(err).Msg("stops with messages that Kafka has not acked, they are looked up after the next start")
 		err = nil
@@ -132,7 +134,8 @@ func (s *session) drain(ctx context.Context, cause error, waitLoops, finishMarks
 	finishMarks()
 	keep()
 	if s.saver != nil {
-		err = errors.Join(err, s.reader.Close(), s.saver.save(ctx))
+		// What is safe is saved also when the wait has used up ctx: save bounds itself.
+		err = errors.Join(err, s.reader.Close(), s.saver.save(context.WithoutCancel(ctx)))
 	}
 	return err
 }

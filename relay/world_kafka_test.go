@@ -10,6 +10,7 @@ import (
 
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/relay"
+	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
 )
 
@@ -175,6 +176,9 @@ func (p *producer) finish(h handed) {
 		pause(context.Background(), p.latency())
 	}
 	if err := p.trouble.refusal(h.rec); err != nil {
+		if kafka.Classify(err) == retry.Unreachable {
+			p.close(true) // it gives up: nothing that waits passes the record
+		}
 		p.results(kafka.Result{Token: h.token, Offset: kafka.OffsetUnknown, Err: err})
 		return
 	}
@@ -215,7 +219,7 @@ func (p *producer) Close(ctx context.Context) error {
 func (p *producer) close(cut bool) {
 	p.queueMu.Lock()
 	defer p.queueMu.Unlock()
-	p.closed, p.cut = true, cut
+	p.closed, p.cut = true, p.cut || cut
 	p.wake()
 }
 

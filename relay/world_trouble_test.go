@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/IBM/sarama"
+
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
 )
@@ -46,6 +48,8 @@ type trouble struct {
 	sending time.Duration
 	// prompt makes acks come at once.
 	prompt bool
+	// unknown is how many of the next records have an unknown outcome.
+	unknown int
 }
 
 // do changes what goes wrong, or looks at what the functions have noted.
@@ -104,6 +108,10 @@ func (t *trouble) unlocked(op operation, refs []outbox.Ref) []outbox.Ref {
 func (t *trouble) refusal(rec *router.Record) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.unknown > 0 {
+		t.unknown--
+		return sarama.ErrOutOfOrderSequenceNumber
+	}
 	if t.refuse == nil {
 		return nil
 	}

@@ -100,6 +100,15 @@ func (b *batch) releaseRest() {
 	b.ready = nil
 }
 
+// releaseParked gives back as due what was to be parked. At the end of a session another relay may lead already: it has read which keys
+// have parked rows, and would let younger ones pass these.
+func (b *batch) releaseParked() {
+	for _, p := range b.park {
+		b.release = append(b.release, p.Ref)
+	}
+	b.park = nil
+}
+
 // lone sends the first row by itself and reports whether it was acked. When not, the topic is closed.
 func (s *Sweeper) lone(ctx context.Context, topic string, b *batch) bool {
 	p := b.take()
@@ -147,7 +156,7 @@ func (s *Sweeper) publish(ctx context.Context, topic string, b *batch) error {
 	}
 	s.collect(topic, b, rows[:handed], results)
 	b.ready = rows[handed:]
-	if ending == nil && len(b.ready) > 0 && b.ready[0].bodyless != nil {
+	if ending == nil && ctx.Err() == nil && len(b.ready) > 0 && b.ready[0].bodyless != nil {
 		p := b.take()
 		wait := s.note(b, &p, p.bodyless)
 		s.gate.Close(topic, p.bodyless.Error(), wait)
@@ -250,6 +259,9 @@ func (s *Sweeper) noteSent(b *batch, p *prepared) {
 // write brings the outcomes into the table, however often it takes: a row that was sent and is not marked would be sent again
 // when its claim ends.
 func (s *Sweeper) write(ctx context.Context, b *batch) (Result, error) {
+	if ctx.Err() != nil {
+		b.releaseParked()
+	}
 	dead := len(b.dead)
 	var errs []error
 	if len(b.sent) > 0 {
