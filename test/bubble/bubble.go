@@ -22,7 +22,7 @@ func Test(t *testing.T, f func(*testing.T)) {
 		processors.one()
 		defer processors.back()
 	}
-	synctest.Test(t, f)
+	synctest.Test(t, f) //nolint:forbidigo // here it has one processor
 }
 
 // processors is the process' number of processors, of which there is one while a bubble is there.
