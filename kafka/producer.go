@@ -101,8 +101,9 @@ func (c *Client) NewProducer(results func(Result)) (*Producer, error) {
 // Send hands a record over. It may wait for the first connection to a broker, until ctx ends; an error means that the
 // record was not handed over and no result will come. The record must not be changed until its result is there.
 //
-// Once ctx has ended, Close was called, or the outcome of a record is unknown, no record is handed over any more. So of the records that a caller sends with one
-// context those that are handed over come before all that are not, even if the caller goes on after an error.
+// Once ctx has ended, Close was called, or the outcome of a record is unknown, no record is handed over any more. So
+// of the records that a caller sends with one context those that are handed over come before all that are not, even
+// if the caller goes on after an error.
 func (p *Producer) Send(ctx context.Context, rec *router.Record, token any) error {
 	env := seal(rec, token)
 	p.sending.Lock()
@@ -239,8 +240,8 @@ func (p *Producer) done(msg *sarama.ProducerMessage, err error) {
 	}
 }
 
-// giveUp ends the producer after an unknown outcome, before anybody hears of it: what waits behind the record must not pass it.
-// What is in a request already may.
+// giveUp ends the producer after an unknown outcome, before anybody hears of it: what waits behind the record must
+// not pass it. What is in a request already may.
 func (p *Producer) giveUp(queue *topicQueue) {
 	p.mu.Lock()
 	first := !p.given

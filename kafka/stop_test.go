@@ -31,8 +31,9 @@ func TestSendWithAnEndedContextTakesNothing(t *testing.T) {
 	require.Equal(t, []any{0, 1001}, []any{results[0].Token, results[1].Token})
 }
 
-// A context that ends, or a producer that closes, amid many records: those that were taken come before all that were not, even if the
-// caller goes on after an error. There are more of them than sarama may hold, so some wait in the queue.
+// A context that ends, or a producer that closes, amid many records: those that were taken come before all that were
+// not, even if the caller goes on after an error. There are more of them than sarama may hold, so some wait in the
+// queue.
 func TestSendTakesACleanPrefix(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(cancel func(), p *kafka.Producer){
@@ -84,7 +85,8 @@ func TestSendTakesACleanPrefix(t *testing.T) {
 	}
 }
 
-// The first record of thousands has an unknown outcome. Those that wait behind it, beyond what sarama holds, must not pass it.
+// The first record of thousands has an unknown outcome. Those that wait behind it, beyond what sarama holds, must not
+// pass it.
 func TestNothingWaitingPassesAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	cluster := fake(t, kfake.SeedTopics(1, "orders"))

@@ -37,7 +37,8 @@ func checkTimes(t *testing.T, n int, property func(*rapid.T)) {
 // manner is how a relay treats order and dead letters, and what is written.
 type manner struct {
 	hold, relaxed bool
-	// large transactions are handed over slowly, into windows that take them whole: nothing but its end stops the pump amid one.
+	// large transactions are handed over slowly, into windows that take them whole: nothing but its end stops the
+	// pump amid one.
 	large bool
 	// staged bodies: a third of the rows have theirs in Kafka.
 	staged bool
@@ -130,8 +131,8 @@ func (s *story) tell(steps []int) {
 	write := s.w.write
 	if s.m.large {
 		write = s.w.writeLarge
-		// A message that is refused for now, while hundreds of its topic are on their way behind it, can't be put right: a topic may
-		// take those again. That is no matter of stops.
+		// A message that is refused for now, while hundreds of its topic are on their way behind it, can't be put
+		// right: a topic may take those again. That is no matter of stops.
 		s.w.trouble.do(func(t *trouble) { t.sending, t.prompt = largeSend, true })
 	}
 	s.p = startWith(s.t, s.w, 0, s.m.config())

@@ -79,8 +79,9 @@ func (f *flow) admit(ctx context.Context, it *item) error {
 	return nil
 }
 
-// exceeds reports whether a message is larger than its topic takes. Before that is said the brokers are asked again: somebody
-// may have raised the limit, as the dead letter advises. The error is ctx's: a question that was cut short is no answer.
+// exceeds reports whether a message is larger than its topic takes. Before that is said the brokers are asked again:
+// somebody may have raised the limit, as the dead letter advises. The error is ctx's: a question that was cut short
+// is no answer.
 func (f *flow) exceeds(ctx context.Context, it *item) (bool, error) {
 	limit := f.gate.limit(it.topic)
 	if limit <= 0 || it.size <= int64(limit) {
@@ -150,16 +151,16 @@ func (f *flow) send(ctx context.Context, it *item) error {
 	return f.hand(ctx, it)
 }
 
-// hand hands a message to the producer. When that fails the row stays unsettled, and nothing that comes after it may be handed
-// over: it would pass this one, which the next session reads again.
+// hand hands a message to the producer. When that fails the row stays unsettled, and nothing that comes after it may
+// be handed over: it would pass this one, which the next session reads again.
 func (f *flow) hand(ctx context.Context, it *item) error {
 	it.sentAt = time.Now()
 	it.waiting = f.unanswered.add(it.dest)
 	return f.give(ctx, it.rec, it, it.waiting)
 }
 
-// give is the one way to the producer, for the stream and for the sweeper. An error ends the session, whether that was ending
-// already or not, and it ends what the caller is doing.
+// give is the one way to the producer, for the stream and for the sweeper. An error ends the session, whether that
+// was ending already or not, and it ends what the caller is doing.
 func (f *flow) give(ctx context.Context, rec *router.Record, token any, w *waiting) error {
 	err := f.producer.Send(ctx, rec, token)
 	if err != nil {
@@ -292,9 +293,9 @@ func (f *flow) settled(verdicts []verdict) {
 	f.unmarked.release(len(verdicts), 0)
 }
 
-// stillPending asks about held rows that were written with a next_retry_time, since the sweeper may have seen those as
-// due before the stream has read them, and settles the ones that were sent. An error means that the session is ending and
-// that nothing is known.
+// stillPending asks about held rows that were written with a next_retry_time, since the sweeper may have seen those
+// as due before the stream has read them, and settles the ones that were sent. An error means that the session is
+// ending and that nothing is known.
 func (f *flow) stillPending(ctx context.Context, items []*item) ([]*item, error) {
 	var refs []outbox.Ref
 	for _, it := range items {

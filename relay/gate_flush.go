@@ -3,9 +3,9 @@ package relay
 import "context"
 
 // flush sends what is held until nothing is, and opens the topic: a message admitted after that is handed to the
-// producer later than all of them. opened is false when the topic was closed meanwhile, because one of them was refused:
-// then the rest is deferred, and the topic stays closed. An error means that the session is ending. One of them was not sent, and the
-// topic goes on flushing: what follows is held and not sent either.
+// producer later than all of them. opened is false when the topic was closed meanwhile, because one of them was
+// refused: then the rest is deferred, and the topic stays closed. An error means that the session is ending. One of
+// them was not sent, and the topic goes on flushing: what follows is held and not sent either.
 func (g *Gate) flush(ctx context.Context, t *topic) (opened bool, err error) {
 	g.mu.Lock()
 	t.flushes++

@@ -53,7 +53,8 @@ func TestHandBackEndsAtTheFirstThatIsNotSent(t *testing.T) {
 	})
 }
 
-// A session that ends while the table is asked about held rows knows nothing of them: the topic is not opened as if none were left.
+// A session that ends while the table is asked about held rows knows nothing of them: the topic is not opened as if
+// none were left.
 func TestFlushThatCanNotAskDoesNotOpenTheTopic(t *testing.T) {
 	t.Parallel()
 	b := newGateBench()
@@ -65,8 +66,8 @@ func TestFlushThatCanNotAskDoesNotOpenTheTopic(t *testing.T) {
 	require.Empty(t, b.sink.sent)
 }
 
-// A key that is handed back goes on holding from the first message on that could not be sent, or about which the table could not be
-// asked.
+// A key that is handed back goes on holding from the first message on that could not be sent, or about which the
+// table could not be asked.
 func TestHeldKeyGoesOnHolding(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -170,9 +170,9 @@ func (k *Keys) unhold(slot store.Slot, hold int) {
 	k.parkAll(held)
 }
 
-// HandBack ends a hold after which nothing is parked any more: what was held goes on, and then the key waits no longer. It
-// reports false when the stream had to give up holding meanwhile. An error means that the session is ending; the key goes on
-// holding then.
+// HandBack ends a hold after which nothing is parked any more: what was held goes on, and then the key waits no
+// longer. It reports false when the stream had to give up holding meanwhile. An error means that the session is
+// ending; the key goes on holding then.
 func (k *Keys) HandBack(ctx context.Context, slot store.Slot) (bool, error) {
 	for {
 		k.mu.Lock()

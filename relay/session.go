@@ -40,13 +40,13 @@ type session struct {
 	out     *publisher
 	sweeper *sweeper.Sweeper
 
-	// fail ends the session because of an error, at once: no Send that begins after it has returned takes anything. It may be
-	// called from anywhere and more than once; the first failure counts, later ones are its consequences.
+	// fail ends the session because of an error, at once: no Send that begins after it has returned takes anything.
+	// It may be called from anywhere and more than once; the first failure counts, later ones are its consequences.
 	fail context.CancelCauseFunc
 }
 
-// run works until work ends, because ctx did or the session has failed, then brings everything that is on its way to its end. It
-// returns why the session ended: nil when ctx did.
+// run works until work ends, because ctx did or the session has failed, then brings everything that is on its way to
+// its end. It returns why the session ended: nil when ctx did.
 func (s *session) run(ctx, work context.Context) error {
 	// The marker goes on after work has ended: what was acked meanwhile is still marked.
 	marking, abandonMarks := context.WithCancel(context.WithoutCancel(ctx))
@@ -100,8 +100,8 @@ func (s *session) forgetTail(ctx context.Context) {
 // claimed by a dead process.
 const tailKept = 4 * ClaimLease
 
-// ended ends the session when one of its loops has ended with an error: also with one that only says that a context has ended,
-// since it need not be the session's.
+// ended ends the session when one of its loops has ended with an error: also with one that only says that a context
+// has ended, since it need not be the session's.
 func (s *session) ended(what string, err error) {
 	if err != nil {
 		s.fail(fmt.Errorf("%s: %w", what, err))

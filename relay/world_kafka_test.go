@@ -93,8 +93,8 @@ type handed struct {
 
 // producer delivers in order, but a topic that is stuck holds up no other one. A Kafka that is away is waited for.
 //
-// It is worse than the real one in one thing: after its context has ended a Send takes the record or refuses it by chance, as a
-// bare select does. So the relay has to end at the first refusal by itself.
+// It is worse than the real one in one thing: after its context has ended a Send takes the record or refuses it by
+// chance, as a bare select does. So the relay has to end at the first refusal by itself.
 type producer struct {
 	broker
 	results func(kafka.Result)

@@ -100,8 +100,8 @@ func (b *batch) releaseRest() {
 	b.ready = nil
 }
 
-// releaseParked gives back as due what was to be parked. At the end of a session another relay may lead already: it has read which keys
-// have parked rows, and would let younger ones pass these.
+// releaseParked gives back as due what was to be parked. At the end of a session another relay may lead already: it
+// has read which keys have parked rows, and would let younger ones pass these.
 func (b *batch) releaseParked() {
 	for _, p := range b.park {
 		b.release = append(b.release, p.Ref)
@@ -125,7 +125,8 @@ func (s *Sweeper) lone(ctx context.Context, topic string, b *batch) bool {
 	return false
 }
 
-// closeAfter closes a topic because of what came of a row. A stop is no reason to close one: nothing more of it is sent anyway.
+// closeAfter closes a topic because of what came of a row. A stop is no reason to close one: nothing more of it is
+// sent anyway.
 func (s *Sweeper) closeAfter(ctx context.Context, topic string, p *prepared, err error, wait time.Duration) {
 	if ctx.Err() != nil {
 		return
@@ -136,8 +137,8 @@ func (s *Sweeper) closeAfter(ctx context.Context, topic string, p *prepared, err
 
 // publish hands all rows to the producer in order and waits for their results, also when ctx ends meanwhile: a record
 // that was handed over may be written, and its row should say so. Rows whose result never comes (the producer was
-// given up) stay claimed until the lease ends. An error means that one could not be handed over: it and those behind it are
-// released, and nothing more may be sent.
+// given up) stay claimed until the lease ends. An error means that one could not be handed over: it and those behind
+// it are released, and nothing more may be sent.
 func (s *Sweeper) publish(ctx context.Context, topic string, b *batch) error {
 	rows := b.ready
 	b.ready = nil

@@ -91,8 +91,9 @@ type Publisher interface {
 	// Fill reads the bodies of rows that have theirs staged, of as many rows from the first on as may be in memory together. It
 	// returns how many those are, and for each of them why it has none.
 	Fill(ctx context.Context, rows []outbox.Row) (n int, errs []error)
-	// Publish hands a record over and calls done once, from another goroutine, with nil after the ack. done must not block. After
-	// an error done is not called, the session is ending, and nothing that comes after the record may be sent.
+	// Publish hands a record over and calls done once, from another goroutine, with nil after the ack. done must not
+	// block. After an error done is not called, the session is ending, and nothing that comes after the record may be
+	// sent.
 	Publish(ctx context.Context, rec *router.Record, done func(error)) error
 	// Published reports whether a message is known to have been published by a process that died before marking it.
 	Published(topic, msgID string) bool

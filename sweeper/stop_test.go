@@ -9,7 +9,8 @@ import (
 	"example.com/outbox-relay/outbox"
 )
 
-// A session that ends amid a batch: what was handed over is marked, and from the first row on that was not everything is given back.
+// A session that ends amid a batch: what was handed over is marked, and from the first row on that was not everything
+// is given back.
 
 func TestBatchEndsAtTheFirstRowThatIsNotHandedOver(t *testing.T) {
 	t.Parallel()
@@ -50,8 +51,8 @@ func TestDrainEndsAtTheFirstRowThatIsNotHandedOver(t *testing.T) {
 	require.Equal(t, "draining", b.gate.state("orders"), "it is not handed back")
 }
 
-// The parked rows of a key in several topics are given back as due, not parked: another relay that leads by then has read which keys have
-// parked rows, and does not look for these.
+// The parked rows of a key in several topics are given back as due, not parked: another relay that leads by then has
+// read which keys have parked rows, and does not look for these.
 func TestReleaseEndsAtTheFirstRowThatIsNotHandedOver(t *testing.T) {
 	t.Parallel()
 	b := releaseBench(t, 1, 2)

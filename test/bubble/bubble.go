@@ -1,9 +1,10 @@
 // Package bubble runs tests under the fake clock of testing/synctest, also with the race detector.
 //
-// The runtime of Go 1.26 gives the timers of a bubble one context of the race detector, and uses it on two threads at once: on the one
-// that moves the clock, and on one whose goroutine looks at another timer that is due at the same moment. That corrupts the detector's
-// memory (ThreadSanitizer: CHECK failed; SIGSEGV; https://github.com/golang/go/issues/78156). With one processor there is no second
-// thread. TestTimersOfOneMoment crashes within seconds without it.
+// The runtime of Go 1.26 gives the timers of a bubble one context of the race detector, and uses it on two threads at
+// once: on the one that moves the clock, and on one whose goroutine looks at another timer that is due at the same
+// moment. That corrupts the detector's memory (ThreadSanitizer: CHECK failed; SIGSEGV;
+// https://github.com/golang/go/issues/78156). With one processor there is no second thread. TestTimersOfOneMoment
+// crashes within seconds without it.
 package bubble
 
 import (

@@ -16,8 +16,8 @@ type Session struct {
 	Statement string // "" when none runs
 }
 
-// Sessions returns the connections of a server. They are not read from information_schema.processlist, which MySQL refuses to read while
-// any session runs a statement with characters beyond the BMP (error 3854).
+// Sessions returns the connections of a server. They are not read from information_schema.processlist, which MySQL
+// refuses to read while any session runs a statement with characters beyond the BMP (error 3854).
 func Sessions(t testing.TB, db *sql.DB) []Session {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "SHOW FULL PROCESSLIST")

@@ -18,8 +18,8 @@ import (
 	"example.com/outbox-relay/test/workload"
 )
 
-// These are the ways in which a session ends, each amid large transactions with few keys: what follows the first row that was
-// not handed to the producer must not be handed over either, or it passes that row.
+// These are the ways in which a session ends, each amid large transactions with few keys: what follows the first row
+// that was not handed to the producer must not be handed over either, or it passes that row.
 
 // largeTransactions is one writer with transactions of 500 rows of 20 keys.
 func largeTransactions(cfg *workload.Config) {
@@ -27,7 +27,8 @@ func largeTransactions(cfg *workload.Config) {
 	cfg.Headers, cfg.MaxBytes, cfg.Rate = 0, 300, stopRate
 }
 
-// stopRate is how many rows a second are written. What comes while the relay is away is a backlog, amid which it is stopped again.
+// stopRate is how many rows a second are written. What comes while the relay is away is a backlog, amid which it is
+// stopped again.
 const stopRate = 2000
 
 // stopping is a relay that is stopped again and again.
@@ -81,8 +82,8 @@ func TestStoppedAmidLargeTransactions(t *testing.T) {
 	})
 }
 
-// TestLockKilledAmidLargeTransactions: the session that holds the leader's lock is killed, again and again, and one of two relays
-// goes on. There may be copies, nothing else.
+// TestLockKilledAmidLargeTransactions: the session that holds the leader's lock is killed, again and again, and one
+// of two relays goes on. There may be copies, nothing else.
 func TestLockKilledAmidLargeTransactions(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := newStopping(t, harness.Cast{SQL: start(t)})
@@ -106,8 +107,8 @@ func (s *stopping) ledAnew(epoch int64, leads func() bool) {
 	})
 }
 
-// TestFencedAmidLargeTransactions: somebody else takes an epoch, as a relay that was away for a while would. The leader learns it by
-// its next save.
+// TestFencedAmidLargeTransactions: somebody else takes an epoch, as a relay that was away for a while would. The
+// leader learns it by its next save.
 func TestFencedAmidLargeTransactions(t *testing.T) {
 	t.Parallel()
 	s := newStopping(t, harness.Cast{})
@@ -131,8 +132,8 @@ func TestStoppedAmidTheReplay(t *testing.T) {
 	assert.LessOrEqual(t, v.Duplicates, v.Committed/100, "copies")
 }
 
-// TestStoppedAmidAHandBack: topics come into being while they are written to, and SIGTERM comes while the sweeper drains them, or
-// while the stream holds what is new.
+// TestStoppedAmidAHandBack: topics come into being while they are written to, and SIGTERM comes while the sweeper
+// drains them, or while the stream holds what is new.
 func TestStoppedAmidAHandBack(t *testing.T) {
 	t.Parallel()
 	s := newStopping(t, harness.Cast{Missing: 6})
@@ -158,7 +159,8 @@ func TestStoppedAmidStagedBodies(t *testing.T) {
 	}, func(int) { s.restart() })
 }
 
-// TestStoppedWhileKafkaIsAway: SIGTERM while Kafka is frozen. What it was given gets no answer, and may be there or not.
+// TestStoppedWhileKafkaIsAway: SIGTERM while Kafka is frozen. What it was given gets no answer, and may be there or
+// not.
 func TestStoppedWhileKafkaIsAway(t *testing.T) {
 	t.Parallel()
 	s := newStopping(t, harness.Cast{Kafka: rig.Kafka(t, rig.Own())})

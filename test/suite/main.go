@@ -2,10 +2,10 @@
 //
 //	suite PACKAGE... -- GO-TEST-FLAG...
 //
-// It prints what failed as soon as its package has ended, and at the end, on one screen, what was run, how long it took, and
-// what was run again and why. A failure is final, but for a test that test/flaky.md lists: that is run once more, alone, unless
-// what it said is a verdict, which no second try takes back: lost or repeated messages, a broken order, a data race, a panic, a
-// property that does not hold.
+// It prints what failed as soon as its package has ended, and at the end, on one screen, what was run, how long it
+// took, and what was run again and why. A failure is final, but for a test that test/flaky.md lists: that is run once
+// more, alone, unless what it said is a verdict, which no second try takes back: lost or repeated messages, a broken
+// order, a data race, a panic, a property that does not hold.
 package main
 
 import (

@@ -198,8 +198,8 @@ func TestFlakyListNeedsCauseAndDate(t *testing.T) {
 	require.NoError(t, err, "the list itself")
 }
 
-// A module of its own has a test that fails the first time and one that breaks an order: the first is listed and passes when it is run
-// again; the second is too, and is not.
+// A module of its own has a test that fails the first time and one that breaks an order: the first is listed and
+// passes when it is run again; the second is too, and is not.
 func TestRunOfARealModule(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

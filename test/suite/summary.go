@@ -22,8 +22,8 @@ type retried struct {
 // errFailed is that the tests did not pass; the summary says which.
 var errFailed = errors.New("the tests did not pass")
 
-// summarize prints what was run and returns errFailed unless all of it passed, now or by a second try that was allowed. broken is why
-// the run could not be brought to its end.
+// summarize prints what was run and returns errFailed unless all of it passed, now or by a second try that was
+// allowed. broken is why the run could not be brought to its end.
 func summarize(out io.Writer, r *report, verdicts []verdict, again []retried, broken error, took time.Duration) error {
 	tests, packages := 0, 0
 	var slowest []*testRun
