@@ -244,7 +244,7 @@ func (d *desk) waits(t testing.TB, connection string) {
 	t.Helper()
 	// The view is renewed only when nobody has read it for a tenth of a second.
 	require.Eventually(t, func() bool {
-		return len(d.rows(t, "SELECT 1 FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = "+connection+" AND trx_state = 'LOCK WAIT'")) > 0
+		return rig.Transactions(t, d.DB, "trx_mysql_thread_id = "+connection+" AND trx_state = 'LOCK WAIT'") > 0
 	}, 20*time.Second, 250*time.Millisecond, "a statement waits for a lock")
 }
 

@@ -334,7 +334,7 @@ func TestMarkSentWaitsForARowThatIsNotReadableYet(t *testing.T) {
 		}()
 		// The server gives the same answer again when it is asked within 0.1 s.
 		require.Eventually(t, func() bool {
-			return d.count(t, "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state='LOCK WAIT' AND trx_query LIKE '%"+d.table.Database+"%'") > 0
+			return rig.Transactions(t, d.db, "trx_state='LOCK WAIT' AND trx_query LIKE '%"+d.table.Database+"%'") > 0
 		}, 20*time.Second, 250*time.Millisecond, "the mark waits for the lock")
 		require.NoError(t, tx.Commit())
 		require.NoError(t, <-marked)

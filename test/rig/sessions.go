@@ -1,8 +1,13 @@
 package rig
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // Session is one connection of a server.
@@ -47,4 +52,32 @@ func Sessions(t testing.TB, db *sql.DB) []Session {
 		t.Fatalf("list the sessions: %v", err)
 	}
 	return sessions
+}
+
+// transactionsEvery is how often a server is asked again about its transactions: it gives the same answer within 0.1 s.
+const transactionsEvery = 120 * time.Millisecond
+
+// errUnprintable is MySQL's refusal to list transactions or sessions while one runs a statement with characters beyond
+// the BMP.
+const errUnprintable = 3854
+
+// Transactions counts the open transactions of a server for which a condition on information_schema.innodb_trx holds. It
+// asks again, for a while, when MySQL refuses to list them because of what another one's statement says.
+func Transactions(t testing.TB, db *sql.DB, condition string) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	tick := time.NewTicker(transactionsEvery)
+	defer tick.Stop()
+	for {
+		var n int
+		err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE "+condition).Scan(&n)
+		if err == nil {
+			return n
+		}
+		if refused, ok := errors.AsType[*mysql.MySQLError](err); !ok || refused.Number != errUnprintable {
+			t.Fatalf("count the transactions where %s: %v", condition, err)
+		}
+		<-tick.C
+	}
 }
