@@ -251,6 +251,7 @@ func (p *Producer) giveUp(queue *topicQueue) {
 	if first {
 		l.dial.Cut()
 		p.wake(p.kick)
+		p.wake(p.settled) // a Close that waits already
 	}
 }
 

@@ -42,3 +42,28 @@ func TestCloseEndsWithTheSendThatItInterrupts(t *testing.T) {
 		require.Less(t, time.Since(begun), time.Second)
 	})
 }
+
+// An outcome becomes unknown while Close waits. What waits behind it is not sent any more, and not waited for.
+func TestCloseDoesNotWaitForWhatIsGivenUpMeanwhile(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		c := &Client{}
+		c.topics.init()
+		p, err := c.NewProducer(func(Result) {})
+		require.NoError(t, err)
+		queue := &topicQueue{lane: &lane{dial: newDialer(time.Second)}, inside: perTopic}
+		waiting := seal(&router.Record{Topic: "orders"}, 1)
+		waiting.topic = queue
+		queue.waiting = []*envelope{waiting}
+		p.backlog, p.pending = []*topicQueue{queue}, 1
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begun := time.Now()
+		closed := make(chan error, 1) // size 1: it is read after the producer has given up
+		go func() { closed <- p.Close(ctx) }()
+		synctest.Wait()
+		p.giveUp(queue)
+		require.ErrorIs(t, <-closed, ErrAbandoned)
+		require.Less(t, time.Since(begun), time.Second)
+	})
+}

@@ -103,11 +103,17 @@ func TestNothingWaitingPassesAnUnknownOutcome(t *testing.T) {
 	require.NoError(t, err)
 	send(t, p, record("orders", "k", 0), 0)
 	got.waitFor(t, 1)
-	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.OutOfOrderSequenceNumber, Count: 1})
+	sent := make(chan struct{})
+	cluster.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.OutOfOrderSequenceNumber, Count: 1,
+		When: func(kmsg.Request) bool { <-sent; return true }, // not answered before all of them are with the producer
+	})
 	taken := 1
-	for taken <= 18_000 && p.Send(ctx, record("orders", "k", taken), taken) == nil {
+	for taken <= 18_000 {
+		require.NoError(t, p.Send(ctx, record("orders", "k", taken), taken))
 		taken++
 	}
+	close(sent)
 	<-ctx.Done()
 	require.ErrorIs(t, p.Send(t.Context(), record("orders", "k", taken), taken), kafka.ErrClosed, "whatever the context")
 	closing, done := context.WithTimeout(context.WithoutCancel(t.Context()), waitFor)
