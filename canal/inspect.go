@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/outbox-relay/diagnose"
+	"example.com/outbox-relay/internal/diagnose"
 )
 
 // Report is what Inspect found.

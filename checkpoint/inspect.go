@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/outbox-relay/diagnose"
+	"example.com/outbox-relay/internal/diagnose"
 )
 
 // The checks of Inspect, as doctor prints them.

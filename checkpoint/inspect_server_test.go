@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/checkpoint"
-	"example.com/outbox-relay/diagnose"
+	"example.com/outbox-relay/internal/diagnose"
 	"example.com/outbox-relay/test/rig"
 )
 

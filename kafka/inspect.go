@@ -7,7 +7,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"example.com/outbox-relay/diagnose"
+	"example.com/outbox-relay/internal/diagnose"
 	"example.com/outbox-relay/router"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/outbox-relay/diagnose"
+	"example.com/outbox-relay/internal/diagnose"
 	"example.com/outbox-relay/retry"
 )
 

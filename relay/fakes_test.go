@@ -15,8 +15,8 @@ import (
 
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/kafka"
-	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"

@@ -8,8 +8,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/kafka"
-	"example.com/outbox-relay/metrics"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"

@@ -2,7 +2,7 @@ package relay
 
 import (
 	"example.com/outbox-relay/canal"
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/sweeper"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"

@@ -10,7 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal"
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/metrics"
 )
 
 // The kinds of recovery, beside those of package canal, that the relay finds itself.

@@ -8,7 +8,7 @@ import (
 
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/test/bubble"
 )

@@ -11,7 +11,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/sweeper"

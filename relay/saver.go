@@ -11,7 +11,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/metrics"
 )
 
 // saver adds up what has become safe and saves it. Redis being away delays the checkpoint and nothing else.

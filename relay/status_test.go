@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/canal"
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/sweeper"
 	"example.com/outbox-relay/test/bubble"
 )

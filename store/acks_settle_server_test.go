@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/diagnose"
 	"example.com/outbox-relay/inbox/report"
+	"example.com/outbox-relay/internal/diagnose"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )

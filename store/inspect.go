@@ -10,7 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"example.com/outbox-relay/diagnose"
+	"example.com/outbox-relay/internal/diagnose"
 )
 
 // maxClockGap is how far the relay's clock and the database's may be apart before doctor speaks of it. Nothing depends on

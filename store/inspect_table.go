@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"example.com/outbox-relay/diagnose"
+	"example.com/outbox-relay/internal/diagnose"
 	"example.com/outbox-relay/outbox"
 )
 

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/retry"
 )
 

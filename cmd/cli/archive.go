@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/outbox-relay/archive"
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/cmd/wire"
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/archive"
+	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/store"
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/cmd/cli"
-	"example.com/outbox-relay/test/consume"
+	"example.com/outbox-relay/internal/demo/consume"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/harness"
-	"example.com/outbox-relay/test/oracle"
 	"example.com/outbox-relay/test/rig"
 )
 

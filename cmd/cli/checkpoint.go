@@ -12,7 +12,7 @@ import (
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/cmd/wire"
+	"example.com/outbox-relay/internal/wire"
 )
 
 func (a *app) checkpointCommand() *cobra.Command {

@@ -15,7 +15,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
-	"example.com/outbox-relay/cmd/rewind"
+	"example.com/outbox-relay/internal/desk/rewind"
 )
 
 // changeFlags are what all commands that move the checkpoint take.

@@ -12,8 +12,8 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
-	"example.com/outbox-relay/cmd/rewind"
-	"example.com/outbox-relay/cmd/wire"
+	"example.com/outbox-relay/internal/desk/rewind"
+	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/relay"
 	"example.com/outbox-relay/store"
 )

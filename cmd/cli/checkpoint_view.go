@@ -5,7 +5,7 @@ import (
 
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/cmd/rewind"
+	"example.com/outbox-relay/internal/desk/rewind"
 )
 
 // changeView is what would follow from a move of the checkpoint, or has.

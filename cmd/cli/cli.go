@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/config"
+	"example.com/outbox-relay/internal/config"
 )
 
 // Exit codes, as scripts and supervisors rely on them.

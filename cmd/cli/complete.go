@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/config"
+	"example.com/outbox-relay/internal/config"
 )
 
 // complete tells the shell what may stand behind the flags that all commands share.

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/cmd/wire"
-	"example.com/outbox-relay/config"
+	"example.com/outbox-relay/internal/config"
+	"example.com/outbox-relay/internal/wire"
 )
 
 func (a *app) configCommand() *cobra.Command {

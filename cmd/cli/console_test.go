@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/cmd/cli"
-	"example.com/outbox-relay/console"
+	"example.com/outbox-relay/internal/console"
 	"example.com/outbox-relay/relay"
 	"example.com/outbox-relay/test/harness"
 )

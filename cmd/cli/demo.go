@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/cmd/wire"
-	"example.com/outbox-relay/demo"
+	"example.com/outbox-relay/internal/demo"
+	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/diagnose"
+	"example.com/outbox-relay/internal/diagnose"
 )
 
 func (a *app) doctorCommand() *cobra.Command {

@@ -8,9 +8,9 @@ import (
 
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/checkpoint"
-	"example.com/outbox-relay/cmd/wire"
-	"example.com/outbox-relay/config"
-	"example.com/outbox-relay/diagnose"
+	"example.com/outbox-relay/internal/config"
+	"example.com/outbox-relay/internal/diagnose"
+	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/relay"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/config"
-	"example.com/outbox-relay/console"
+	"example.com/outbox-relay/internal/config"
+	"example.com/outbox-relay/internal/console"
 )
 
 // consoleClient asks the relay on this machine, or the one at a URL such as http://relay-1:9180.

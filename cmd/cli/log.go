@@ -7,7 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"example.com/outbox-relay/config"
+	"example.com/outbox-relay/internal/config"
 )
 
 // logger returns the log that the configuration asks for, on stderr.

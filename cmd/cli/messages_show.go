@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/cmd/wire"
+	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/config"
+	"example.com/outbox-relay/internal/config"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
 )

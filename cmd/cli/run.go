@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"example.com/outbox-relay/canal"
-	"example.com/outbox-relay/cmd/wire"
-	"example.com/outbox-relay/config"
-	"example.com/outbox-relay/console"
 	"example.com/outbox-relay/inbox/report"
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/config"
+	"example.com/outbox-relay/internal/console"
+	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/wire"
 )
 
 func (a *app) runCommand() *cobra.Command {

@@ -8,8 +8,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/checkpoint"
-	"example.com/outbox-relay/cmd/wire"
-	"example.com/outbox-relay/config"
+	"example.com/outbox-relay/internal/config"
+	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/store"
 )
 

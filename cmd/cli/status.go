@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/config"
-	"example.com/outbox-relay/console"
+	"example.com/outbox-relay/internal/config"
+	"example.com/outbox-relay/internal/console"
 	"example.com/outbox-relay/relay"
 	"example.com/outbox-relay/retry"
 )

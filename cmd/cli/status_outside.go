@@ -8,7 +8,7 @@ import (
 
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/config"
+	"example.com/outbox-relay/internal/config"
 	"example.com/outbox-relay/store"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/console"
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/console"
+	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/relay"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/cmd/wire"
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/relay"
 	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/sweeper"

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/test/consume"
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/test/harness"
 	"example.com/outbox-relay/test/rig"
-	"example.com/outbox-relay/test/workload"
 )
 
 // TestStagedBodies compares messages of 20 kB that the table holds with such as it only refers to: what the database writes, what
@@ -27,7 +27,7 @@ func TestStagedBodies(t *testing.T) {
 			_, err := s.db.ExecContext(t.Context(), "ALTER TABLE "+s.table+" ADD COLUMN body_ref VARCHAR(320) NULL")
 			require.NoError(t, err)
 			kafka := rig.Kafka(t)
-			stage, closeIt, err := consume.OpenStager(kafka.Brokers, kafka.Topic(t, 3))
+			stage, closeIt, err := harness.OpenStager(kafka.Brokers, kafka.Topic(t, 3))
 			require.NoError(t, err)
 			defer closeIt()
 			relay := s.start()

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/harness"
-	"example.com/outbox-relay/test/oracle"
 	"example.com/outbox-relay/test/race"
-	"example.com/outbox-relay/test/workload"
 )
 
 // TestMain runs more tests at once than there are cores: most of their time is waiting.

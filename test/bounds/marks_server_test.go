@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/harness"
-	"example.com/outbox-relay/test/oracle"
 	"example.com/outbox-relay/test/rig"
-	"example.com/outbox-relay/test/workload"
 )
 
 // blockage keeps the relay from marking rows while others are written at a rate.

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/checkpoint"
-	"example.com/outbox-relay/config"
+	"example.com/outbox-relay/internal/config"
 )
 
 const configTarget = "/etc/outbox-relay/outbox-relay.yaml"

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/metrics"
+	"example.com/outbox-relay/internal/metrics"
 )
 
 var metricName = regexp.MustCompile(`outbox_relay_[a-z_]+`)

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/rig"
-	"example.com/outbox-relay/test/workload"
 )
 
 // endToEnd is the main story: eight writers with everything that a transaction can do, 50 000 committed rows, three

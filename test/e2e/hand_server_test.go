@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/outbox"
-	"example.com/outbox-relay/test/oracle"
-	"example.com/outbox-relay/test/workload"
 )
 
 // letter is a row written by hand.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/harness"
-	"example.com/outbox-relay/test/oracle"
-	"example.com/outbox-relay/test/workload"
 )
 
 // TestHundredKills measures what a SIGKILL costs under full load: 100 of them at random moments, at 3 000 rows a second in

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/harness"
-	"example.com/outbox-relay/test/oracle"
-	"example.com/outbox-relay/test/workload"
 )
 
 // TestMillionForAMissingTopic measures what a million rows for a topic that does not exist cost the others, and the drain

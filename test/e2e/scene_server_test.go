@@ -16,12 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/internal/demo/consume"
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/outbox"
-	"example.com/outbox-relay/test/consume"
 	"example.com/outbox-relay/test/harness"
-	"example.com/outbox-relay/test/oracle"
 	"example.com/outbox-relay/test/rig"
-	"example.com/outbox-relay/test/workload"
 )
 
 // cast are the servers of a test and how many tables and topics it has. Zero values are the shared ones, one table and

@@ -12,12 +12,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/outbox"
-	"example.com/outbox-relay/test/consume"
 	"example.com/outbox-relay/test/harness"
-	"example.com/outbox-relay/test/oracle"
 	"example.com/outbox-relay/test/rig"
-	"example.com/outbox-relay/test/workload"
 )
 
 // stagedScene is a scene whose table has body_ref, with a staging topic.
@@ -28,7 +27,7 @@ func stagedScene(t *testing.T, cast harness.Cast) (s *harness.Scene, staging str
 		s.Exec(s.DB, "ALTER TABLE "+table+" ADD COLUMN body_ref VARCHAR(320) NULL")
 	}
 	staging = s.Cast.Kafka.Topic(t, 3)
-	stage, closeIt, err := consume.OpenStager(s.Cast.Kafka.Brokers, staging)
+	stage, closeIt, err := harness.OpenStager(s.Cast.Kafka.Brokers, staging)
 	require.NoError(t, err)
 	t.Cleanup(closeIt)
 	return s, staging, stage

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/outbox-relay/canal/position"
-	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/internal/oracle"
 )
 
 // CheckpointReader reads a saved checkpoint from Redis as it stands there, without the relay's own code.

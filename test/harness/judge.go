@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/outbox"
-	"example.com/outbox-relay/test/oracle"
-	"example.com/outbox-relay/test/workload"
 )
 
 // Judge waits, no longer than limit, until everything is settled and consumed, and until no more comes, and returns the

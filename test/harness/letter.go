@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/rig"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"example.com/outbox-relay/canal/position"
-	"example.com/outbox-relay/test/oracle"
-	"example.com/outbox-relay/test/workload"
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 )
 
 // Sampler watches the checkpoint while a test runs. Each round it fences what is committed by the binlog's end, reads

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/canal/position"
-	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/rig"
-	"example.com/outbox-relay/test/workload"
 )
 
 func TestBoundary(t *testing.T) {

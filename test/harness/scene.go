@@ -12,10 +12,10 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"example.com/outbox-relay/test/consume"
-	"example.com/outbox-relay/test/oracle"
+	"example.com/outbox-relay/internal/demo/consume"
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/rig"
-	"example.com/outbox-relay/test/workload"
 )
 
 // Cast are the servers of a scene and how many tables and topics it has. Zero values are the shared servers, one table

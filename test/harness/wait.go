@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/outbox-relay/test/workload"
+	"example.com/outbox-relay/internal/demo/workload"
 )
 
 // poll is how often a bounded wait looks.

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/harness"
-	"example.com/outbox-relay/test/oracle"
 	"example.com/outbox-relay/test/rig"
-	"example.com/outbox-relay/test/workload"
 )
 
 // TestS66OneOversizeMessage: the topic takes 10 kB. What is larger, be it larger than the relay's own limit or only than the

@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/harness"
-	"example.com/outbox-relay/test/oracle"
 	"example.com/outbox-relay/test/rig"
 )
 

@@ -11,11 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/test/consume"
+	"example.com/outbox-relay/internal/demo/workload"
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/harness"
-	"example.com/outbox-relay/test/oracle"
 	"example.com/outbox-relay/test/rig"
-	"example.com/outbox-relay/test/workload"
 )
 
 // These are the ways in which a session ends, each amid large transactions with few keys: what follows the first row
@@ -150,7 +149,7 @@ func TestStoppedAmidStagedBodies(t *testing.T) {
 	t.Parallel()
 	s := newStopping(t, harness.Cast{})
 	s.Exec(s.DB, "ALTER TABLE "+s.Tables[0]+" ADD COLUMN body_ref VARCHAR(320) NULL")
-	stage, closeIt, err := consume.OpenStager(s.Cast.Kafka.Brokers, s.Cast.Kafka.Topic(t, 3))
+	stage, closeIt, err := harness.OpenStager(s.Cast.Kafka.Brokers, s.Cast.Kafka.Topic(t, 3))
 	require.NoError(t, err)
 	t.Cleanup(closeIt)
 	s.rounds(10, oracle.Options{}, func(cfg *workload.Config) {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/harness"
-	"example.com/outbox-relay/test/oracle"
 	"example.com/outbox-relay/test/rig"
 )
 

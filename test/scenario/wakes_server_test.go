@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/internal/oracle"
 	"example.com/outbox-relay/test/harness"
-	"example.com/outbox-relay/test/oracle"
 )
 
 // TestS08CommittedXAIsSweptAtOnce: a prepared transaction that is committed is the sweeper's, which is woken for it however

@@ -1,0 +1,184 @@
+package reports
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/inbox/report"
+	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/store"
+)
+
+// trouble tells of a failure when it begins and when it is over, not each time between.
+type trouble struct {
+	log     zerolog.Logger
+	failing bool
+}
+
+func (t *trouble) note(err error, what string) {
+	switch {
+	case err != nil && !t.failing:
+		t.log.Error().Err(err).Msg(what + ", will go on trying")
+	case err == nil && t.failing:
+		t.log.Info().Msg("works again: " + what)
+	}
+	t.failing = err != nil
+}
+
+// read reads the topic of reports until ctx ends.
+func (s *Service) read(ctx context.Context) {
+	state := trouble{log: s.log}
+	backoff := retry.NewBackoff(200*time.Millisecond, 10*time.Second, nil)
+	for ctx.Err() == nil {
+		err := s.readOn(ctx, func() {
+			state.note(nil, "reports can't be read")
+			backoff.Reset()
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		state.note(err, "reports can't be read")
+		if retry.Wait(ctx, backoff.Next()) != nil {
+			return
+		}
+	}
+}
+
+// readOn reads until something fails. works is called whenever records, or the news that there are none, have come.
+func (s *Service) readOn(ctx context.Context, works func()) (err error) {
+	reader, err := s.cfg.OpenReader()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	for {
+		values, behind, err := reader.Fetch(ctx)
+		if err != nil {
+			return err
+		}
+		works()
+		s.cfg.Metrics.Acks.Behind.Set(float64(behind))
+		if len(values) == 0 {
+			continue
+		}
+		for _, r := range s.reports(values) {
+			if err := s.takeAtLast(ctx, r); err != nil {
+				return err
+			}
+		}
+		// Only now: what was not taken must be read again by the next reader. Read again, it does no harm.
+		if err := reader.Commit(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// reports reads records and joins those of one group and topic.
+func (s *Service) reports(values [][]byte) []report.Report {
+	type kind struct{ group, topic string }
+	index := map[kind]int{}
+	var joined []report.Report
+	junk := 0
+	for _, value := range values {
+		r, err := report.Decode(value)
+		if err != nil {
+			junk++
+			continue
+		}
+		if r.Source != "" && r.Source != s.cfg.Source {
+			continue // another relay's
+		}
+		k := kind{r.Group, r.Topic}
+		i, seen := index[k]
+		if !seen {
+			i = len(joined)
+			index[k] = i
+			joined = append(joined, report.Report{Group: r.Group, Topic: r.Topic})
+		}
+		joined[i].MsgIDs = append(joined[i].MsgIDs, r.MsgIDs...)
+	}
+	s.skip(junk)
+	return joined
+}
+
+// junkEvery is how often junk is logged: whoever may write to the topic must not be able to fill the log.
+const junkEvery = time.Minute
+
+// skip counts records that are no reports.
+func (s *Service) skip(junk int) {
+	s.cfg.Metrics.Acks.Count(metrics.ViaKafka, metrics.AckJunk, junk)
+	s.junk += junk
+	if s.junk > 0 && time.Since(s.toldJunk) > junkEvery {
+		s.log.Warn().Int("count", s.junk).Msg("records of the topic of reports are no reports, skipped; docs/ACKS.md tells the format")
+		s.junk, s.toldJunk = 0, time.Now()
+	}
+}
+
+// refusedTries is how often a report is tried that the server refuses for a reason that nobody knows.
+const refusedTries = 3
+
+// takeAtLast takes a report however long the database is away. A report that the server refuses again and again is taken
+// apart, and what it still refuses then is skipped: one odd id must not hold up all others.
+func (s *Service) takeAtLast(ctx context.Context, r report.Report) error {
+	state := trouble{log: s.log}
+	backoff := retry.NewBackoff(100*time.Millisecond, 5*time.Second, nil)
+	for refused := 0; ; {
+		counts, err := s.cfg.Store.Consume(ctx, s.cfg.Rules, r)
+		if err == nil {
+			s.count(metrics.ViaKafka, counts)
+			state.note(nil, "reports can't be taken")
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		state.note(err, "reports can't be taken")
+		if errors.Is(err, store.ErrServer) {
+			if refused++; refused == refusedTries {
+				return s.takeApart(ctx, r, err)
+			}
+		}
+		if err := retry.Wait(ctx, backoff.Next()); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Service) takeApart(ctx context.Context, r report.Report, cause error) error {
+	if len(r.MsgIDs) == 1 {
+		s.cfg.Metrics.Acks.Count(metrics.ViaKafka, metrics.AckJunk, 1)
+		s.log.Error().Err(cause).Msg("the database refuses a reported msg_id, skipped")
+		return nil
+	}
+	for half := range slices.Chunk(r.MsgIDs, (len(r.MsgIDs)+1)/2) {
+		part := r
+		part.MsgIDs = half
+		if err := s.takeAtLast(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleEvery is how often the table of reports is looked through for what consumers have written into it themselves.
+const settleEvery = 5 * time.Second
+
+// settle completes what consumers have reported by SQL, page by page, until ctx ends.
+func (s *Service) settle(ctx context.Context) {
+	state := trouble{log: s.log}
+	var at store.AckCursor
+	for retry.Wait(ctx, settleEvery) == nil {
+		counts, next, err := s.cfg.Store.SettleAcks(ctx, s.cfg.Rules, at)
+		if ctx.Err() != nil {
+			return
+		}
+		state.note(err, "the table of reports can't be read")
+		s.count(metrics.ViaSQL, counts)
+		at = next
+	}
+}

@@ -1,0 +1,74 @@
+package wire
+
+import (
+	"github.com/rs/zerolog"
+
+	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/internal/archive"
+	"example.com/outbox-relay/internal/config"
+	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/relay"
+	"example.com/outbox-relay/store"
+)
+
+// archiving returns which rows of a source go to which history.
+func archiving(c *config.Config) store.Archive {
+	statuses := make([]outbox.Status, 0, len(c.Archive.Statuses))
+	for _, name := range c.Archive.Statuses {
+		if status, err := outbox.ParseStatus(name); err == nil { // config knows no others
+			statuses = append(statuses, status)
+		}
+	}
+	return store.Archive{Enabled: c.Archive.Enabled, Table: c.Archive.Table, Statuses: statuses, After: c.Archive.After}
+}
+
+// history names the histories of a source's tables, "" when there are none.
+func history(c *config.Config) string {
+	if !c.Archive.Enabled {
+		return ""
+	}
+	return c.Archive.Table
+}
+
+// Archiver returns the archiver of a source. replica may be nil.
+func Archiver(c *config.Config, rows archive.Rows, replica archive.Replica, m *metrics.Source, log zerolog.Logger) *archive.Archiver {
+	return archive.New(archive.Config{Interval: c.Archive.Interval, Batch: c.Archive.Batch}, rows, replica, m, log)
+}
+
+// Replica returns the source's replica, nil when the binlog is read from the primary. It is to be closed.
+func Replica(c *config.Config, s config.Source) (*canal.Upstream, error) {
+	if s.Replica == nil {
+		return nil, nil //nolint:nilnil // no replica is an answer
+	}
+	cfg, err := Stream(c, s)
+	if err != nil {
+		return nil, err
+	}
+	primary := cfg
+	if primary.TLS, err = s.Primary.TLSConfig(); err != nil {
+		return nil, err
+	}
+	primary.Addr, primary.User, primary.Password = s.Primary.Address, s.Primary.User, s.Primary.Password.Reveal()
+	primary.TLSOptional = s.Primary.TLSOptional()
+	return canal.NewUpstream(primary, cfg), nil
+}
+
+// archive lets the leader archive, where that is switched on.
+func (b *Source) archive(c *config.Config, s config.Source, rows *store.Store, deps *relay.Deps, log zerolog.Logger) error {
+	if !c.Archive.Enabled {
+		return nil
+	}
+	archiver := Archiver(c, rows, nil, deps.Metrics, log)
+	replica, err := Replica(c, s)
+	if err != nil {
+		return err
+	}
+	if replica != nil {
+		// Its own connections: it may wait for long.
+		b.close = append(b.close, replica.Close)
+		archiver = Archiver(c, rows, replica, deps.Metrics, log)
+	}
+	deps.WhileLeading = append(deps.WhileLeading, archiver.Run)
+	return nil
+}
