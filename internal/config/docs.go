@@ -7,7 +7,7 @@ import (
 )
 
 const docsHead = "# Configuration\n\n" +
-	"This page is generated from the code: `go test ./config -update`.\n\n" +
+	"This page is generated from the code: `go test ./internal/config -update`.\n\n" +
 	`One YAML file, looked for as ` + "`outbox-relay.yaml`" + ` in the working directory and then in ` + "`/etc/outbox-relay/`" + `,
 or named by ` + "`--config`" + `. What is said more than once is taken from the strongest:
 

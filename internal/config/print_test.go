@@ -212,7 +212,7 @@ func compare(values map[string]any, prefix string, visit func(string)) {
 
 func TestPageIsUpToDate(t *testing.T) {
 	t.Parallel()
-	const page = "../docs/CONFIG.md"
+	const page = "../../docs/CONFIG.md"
 	want, err := config.Docs()
 	require.NoError(t, err)
 	if *update {

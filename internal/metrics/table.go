@@ -7,7 +7,7 @@ import (
 
 const tableHead = `# Metrics
 
-Served at ` + "`/metrics`" + ` of the console. This page is generated from the code: ` + "`go test ./metrics -update`" + `.
+Served at ` + "`/metrics`" + ` of the console. This page is generated from the code: ` + "`go test ./internal/metrics -update`" + `.
 
 Every metric has the label ` + "`source`" + `, the configured name of the source, beside those of the table. The first %d topics of a
 source get a label of their own, the rest share ` + "`%s`" + `; a row without a topic counts under ` + "`%s`" + `. A gauge whose value
