@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/bubble"
@@ -96,6 +97,25 @@ func TestMissedRowCountsOnce(t *testing.T) {
 		wait(t, 5*time.Minute)
 		require.Equal(t, map[string]int{metrics.MissedUnexplained: 3}, b.reasons(t))
 	})
+}
+
+// Whatever the reader says about rows that it leaves to the sweeper, none of them counts as unexplained: the alert for foreign
+// writers watches that.
+func TestEveryReasonOfTheReaderIsCounted(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{
+		canal.MissedXA, canal.MissedColumns, canal.MissedGone, canal.MissedDecode, canal.MissedLarge, canal.MissedStatement, canal.MissedIncident,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.silent("orders", 1)
+			b.reckoning.Number(reason, 1)
+			b.pass(t)
+			b.pass(t)
+			require.Equal(t, map[string]int{reason: 1}, b.reasons(t))
+		})
+	}
 }
 
 func TestReasonsThatTheStreamTells(t *testing.T) {

@@ -43,7 +43,7 @@ const (
 // MissedReasons returns the reasons of stream_missed_total, most certain ones first. Those that are not named above are the
 // binlog reader's words.
 func MissedReasons() []string {
-	return []string{"xa", "columns", "decode", "large", MissedUpdate, "statement", MissedDDL, "incident", MissedStart, MissedUnexplained}
+	return []string{"xa", "columns", "gone", "decode", "large", MissedUpdate, "statement", MissedDDL, "incident", MissedStart, MissedUnexplained}
 }
 
 // Source is the metrics of one source, one field each. Topics must go through Topic before they become a label value.
