@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -200,7 +201,7 @@ func (a *assembler) commit() *Transaction {
 	}
 	n, err := txn.rows.net()
 	if err != nil {
-		txn.rows.giveUp(MissedLarge, err)
+		txn.rows.giveUp(words.MissedLarge, err)
 		n = 0
 	}
 	if txn.rows.lost > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 )
@@ -252,7 +253,7 @@ func (d *decoder) prove(ctx context.Context, txn *openTransaction) error {
 		}
 		if !found {
 			d.warn(st.table, len(rows), "no row is found in the table by which to tell its columns: set binlog_row_metadata=FULL")
-			txn.rows.giveUp(MissedColumns, nil)
+			txn.rows.giveUp(words.MissedColumns, nil)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/internal/words"
 )
 
 // dispatcher gives each event of the binlog its meaning.
@@ -154,7 +155,7 @@ func (d *dispatcher) incident() *Transaction {
 	if d.asm.txn == nil {
 		d.asm.begin(gtid{})
 	}
-	d.asm.txn.miss(MissedIncident, 1)
+	d.asm.txn.miss(words.MissedIncident, 1)
 	return d.asm.commit()
 }
 

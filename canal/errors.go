@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-mysql-org/go-mysql/replication"
+
+	"example.com/outbox-relay/internal/words"
 )
 
 // ErrCannotStream is returned by Open when the server answers but can't be streamed from: the binlog is off, its format is
@@ -22,7 +24,7 @@ func cannotStream(format string, args ...any) error {
 
 // PositionLost is returned by Next when the server can't go on from the position: resolve it again.
 type PositionLost struct {
-	// Reason is one of the Recovery words.
+	// Reason is one of words.Recovery*.
 	Reason string
 	// Detail says what was found, for an operator.
 	Detail string
@@ -32,20 +34,6 @@ type PositionLost struct {
 func (e *PositionLost) Error() string {
 	return fmt.Sprintf("the binlog position is lost (%s): %s", e.Reason, e.Detail)
 }
-
-// Why a connection was replaced: the reasons given to Observer.Reconnect.
-const (
-	reasonClosed   = "closed"    // the server or the network closed it
-	reasonTimeout  = "timeout"   // nothing came for the read timeout
-	reasonRefused  = "refused"   // the server can't be reached
-	reasonDenied   = "denied"    // user, password or privilege
-	reasonReplaced = "server_id" // another replica came with the same server id
-	reasonFatal    = "fatal"     // the server can't read its binlog from here
-	reasonMalform  = "malformed" // what came can't be read
-	reasonShutdown = "shutdown"  // the server is shutting down, or killed the connection
-	reasonServer   = "server"    // another error of the server
-	reasonStuck    = "stuck"     // the server has more and sends nothing
-)
 
 // Server error codes, by the names of the servers' manuals.
 const (
@@ -94,35 +82,35 @@ func reasonOf(err error) string {
 	case 0:
 	case codeFatalReading:
 		if sameServerID(err) {
-			return reasonReplaced
+			return words.ReconnectServerID
 		}
-		return reasonFatal
+		return words.ReconnectFatal
 	case codePurgedGTIDs, codeGTIDNotInBinlog, codeGTIDNotInBinlog2, codeGTIDStrict:
-		return reasonFatal
+		return words.ReconnectFatal
 	case codeServerShutdown, codeQueryInterrupted, codeConnectionKilled:
-		return reasonShutdown
+		return words.ReconnectShutdown
 	default:
 		if denied(err) {
-			return reasonDenied
+			return words.ReconnectDenied
 		}
-		return reasonServer
+		return words.ReconnectServer
 	}
 	var event *replication.EventError
 	var op *net.OpError
 	switch {
 	case errors.Is(err, errStandstill):
-		return reasonStuck
+		return words.ReconnectStuck
 	case errors.As(err, &timeout) && timeout.Timeout(), strings.Contains(err.Error(), "i/o timeout"):
 		// go-mysql wraps ErrBadConn around the text of the network's error, so the text is all there is.
-		return reasonTimeout
+		return words.ReconnectTimeout
 	case errors.As(err, &op) && op.Op == "dial":
-		return reasonRefused
+		return words.ReconnectRefused
 	case errors.As(err, &event), errors.Is(err, errMalformed):
-		return reasonMalform
+		return words.ReconnectMalformed
 	case errors.Is(err, mysql.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, replication.ErrSyncClosed):
-		return reasonClosed
+		return words.ReconnectClosed
 	}
-	return reasonClosed
+	return words.ReconnectClosed
 }
 
 // sameServerID tells another replica with our server id from the other things that error 1236 stands for. One code
@@ -138,7 +126,7 @@ func sameServerID(err error) bool {
 func fatalDetail(err error) (recovery, detail string) {
 	var my *mysql.MyError
 	if !errors.As(err, &my) {
-		return RecoveryInvalid, plain(err)
+		return words.RecoveryInvalid, plain(err)
 	}
 	text := my.Message
 	has := func(parts ...string) bool {
@@ -151,13 +139,13 @@ func fatalDetail(err error) (recovery, detail string) {
 	}
 	switch {
 	case my.Code == codePurgedGTIDs, has("purged"):
-		return RecoveryPurged, "the server has purged binlog files that are needed: " + text
+		return words.RecoveryPurged, "the server has purged binlog files that are needed: " + text
 	case has("Could not find first log file"):
-		return RecoveryPurged, "the binlog file does not exist any more: " + text
+		return words.RecoveryPurged, "the binlog file does not exist any more: " + text
 	case has("max_allowed_packet"):
-		return RecoveryInvalid, "an event is larger than the server's max_allowed_packet (raise it), or the position is not the start of an event: " + text
+		return words.RecoveryInvalid, "an event is larger than the server's max_allowed_packet (raise it), or the position is not the start of an event: " + text
 	}
-	return RecoveryInvalid, text
+	return words.RecoveryInvalid, text
 }
 
 // errMalformed is returned for a binlog event that can't be read.

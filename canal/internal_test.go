@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/internal/words"
 )
 
 func TestNothingBeforeTheCommit(t *testing.T) {
@@ -210,7 +211,7 @@ func TestBrokenRowsAreLeftToTheSweeper(t *testing.T) {
 	tp.must(replication.WRITE_ROWS_EVENTv2, append(append(body, good...), good[:10]...))
 	tp.xid()
 	require.Equal(t, [][]string{{"m1"}}, tp.all())
-	require.Equal(t, map[string]int{MissedDecode: 1}, tp.sent[0].Missed)
+	require.Equal(t, map[string]int{words.MissedDecode: 1}, tp.sent[0].Missed)
 	require.True(t, tp.sent[0].Kick)
 }
 
@@ -308,7 +309,7 @@ func TestUnknownEventsArePassedOver(t *testing.T) {
 	tp.must(replication.EventType(150), []byte("?"))
 	require.Len(t, tp.d.unknown, 1)
 	tp.must(replication.INCIDENT_EVENT, []byte{1, 0, 0})
-	require.Equal(t, map[string]int{MissedIncident: 1}, tp.sent[0].Missed)
+	require.Equal(t, map[string]int{words.MissedIncident: 1}, tp.sent[0].Missed)
 }
 
 func TestDummyRowsEvents(t *testing.T) {

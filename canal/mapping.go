@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 
 	"example.com/outbox-relay/canal/lean"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -27,7 +28,7 @@ type mapping struct {
 
 // unmapped is why a table's rows can't be mapped with certainty: the sweeper gets them.
 type unmapped struct {
-	reason string // one of the Missed words
+	reason string // one of words.Missed*
 	detail string
 }
 
@@ -62,11 +63,11 @@ func (m *mapper) mapTable(ctx context.Context, t outbox.Table, tm *replication.T
 		}
 	}
 	if mp.plan, err = lean.NewPlan(tm, wanted); err != nil {
-		return nil, &unmapped{reason: MissedDecode, detail: fmt.Sprintf("columns of %s: %v", t, err)}
+		return nil, &unmapped{reason: words.MissedDecode, detail: fmt.Sprintf("columns of %s: %v", t, err)}
 	}
 	if mp.plan.Kinds()[fieldID] == lean.Bytes {
 		return nil, &unmapped{
-			reason: MissedColumns,
+			reason: words.MissedColumns,
 			detail: fmt.Sprintf("column %s of %s is not an integer", m.names[fieldID], t),
 		}
 	}
@@ -91,7 +92,7 @@ func (m *mapper) columnNames(ctx context.Context, t outbox.Table, tm *replicatio
 		return nil, nil, err
 	}
 	if uint64(len(columns)) != tm.ColumnCount {
-		return nil, nil, &unmapped{reason: MissedColumns, detail: fmt.Sprintf(
+		return nil, nil, &unmapped{reason: words.MissedColumns, detail: fmt.Sprintf(
 			"rows of %s have %d columns, the table has %d: set binlog_row_metadata=FULL, so that the binlog tells their names",
 			t, tm.ColumnCount, len(columns))}
 	}
@@ -99,7 +100,7 @@ func (m *mapper) columnNames(ctx context.Context, t outbox.Table, tm *replicatio
 	for i := range columns {
 		names[i] = columns[i].name
 		if !columns[i].fits(tm.ColumnType[i], tm.ColumnMeta[i]) {
-			return nil, nil, &unmapped{reason: MissedColumns, detail: fmt.Sprintf(
+			return nil, nil, &unmapped{reason: words.MissedColumns, detail: fmt.Sprintf(
 				"column %s of %s has another type in the binlog: set binlog_row_metadata=FULL, so that the binlog tells the names",
 				names[i], t)}
 		}
@@ -116,7 +117,7 @@ func (m *mapper) read(ctx context.Context, t outbox.Table) ([]column, error) {
 	if _, err := tableGone(ctx, m.q, t); err != nil {
 		return nil, err
 	}
-	return nil, &unmapped{reason: MissedGone, detail: fmt.Sprintf("table %s does not exist", t)}
+	return nil, &unmapped{reason: words.MissedGone, detail: fmt.Sprintf("table %s does not exist", t)}
 }
 
 // locate finds the fields among the names.
@@ -135,7 +136,7 @@ func (m *mapper) locate(mp *mapping, t outbox.Table, names []string) error {
 	}
 	if missing != nil {
 		return &unmapped{
-			reason: MissedGone,
+			reason: words.MissedGone,
 			detail: fmt.Sprintf("table %s has no column %s", t, strings.Join(missing, ", ")),
 		}
 	}
@@ -178,7 +179,7 @@ func (m *mapper) fill(ctx context.Context, mp *mapping, t outbox.Table, image le
 			}
 		}
 		if !ok || f == fieldID {
-			return &unmapped{reason: MissedColumns, detail: fmt.Sprintf(
+			return &unmapped{reason: words.MissedColumns, detail: fmt.Sprintf(
 				"rows of %s leave out column %s, whose value can't be told: set binlog_row_image=FULL", t, m.names[f])}
 		}
 		image[f] = value
@@ -212,7 +213,7 @@ func (m *mapper) prove(ctx context.Context, mp *mapping, t outbox.Table, rows []
 		" WHERE "+identifier(m.names[fieldID])+" IN ("+strings.Join(ids, ", ")+")")
 	switch serverCode(err) {
 	case codeNoSuchTable, codeUnknownColumn, codeUnknownDatabase:
-		return false, &unmapped{reason: MissedColumns, detail: fmt.Sprintf("table %s has changed", t)}
+		return false, &unmapped{reason: words.MissedColumns, detail: fmt.Sprintf("table %s has changed", t)}
 	}
 	if err != nil {
 		return false, fmt.Errorf("compare rows of %s: %w", t, err)

@@ -12,6 +12,7 @@ import (
 
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -79,7 +80,7 @@ func TestS43S54EndsAreBoundaries(t *testing.T) {
 		for range 2 {
 			start := b.again(saved)
 			require.True(t, start.Usable, start.Detail)
-			require.Equal(t, canal.RecoveryResumed, start.Recovery)
+			require.Equal(t, words.RecoveryResumed, start.Recovery)
 			b.streamFrom(start.Position)
 			tx := b.next()
 			for tx.Len() == 0 {
@@ -168,7 +169,7 @@ func TestPurgedPositionIsToldOnce(t *testing.T) {
 		b.purge(end.File)
 		start := b.again(old)
 		require.False(t, start.Usable, start.Detail)
-		require.Equal(t, canal.RecoveryPurged, start.Recovery, start.Detail)
+		require.Equal(t, words.RecoveryPurged, start.Recovery, start.Detail)
 		require.Equal(t, end.File, start.Position.File)
 
 		// The same while it streams: Next tells it instead of trying for ever.
@@ -178,7 +179,7 @@ func TestPurgedPositionIsToldOnce(t *testing.T) {
 		_, err = b.reader.Next(ctx)
 		var lost *canal.PositionLost
 		require.ErrorAs(t, err, &lost)
-		require.Equal(t, canal.RecoveryPurged, lost.Reason)
+		require.Equal(t, words.RecoveryPurged, lost.Reason)
 
 		b.streamFrom(start.Position)
 		b.insert("m2")
@@ -200,7 +201,7 @@ func TestS50NewHistoryUnderTheOldNames(t *testing.T) {
 		b.exec(reset)
 		start := b.again(saved)
 		require.False(t, start.Usable)
-		require.Equal(t, canal.RecoveryInvalid, start.Recovery, start.Detail)
+		require.Equal(t, words.RecoveryInvalid, start.Recovery, start.Detail)
 		// The new history grows past the old place.
 		b.big("new", 200)
 		for i := range 40 {
@@ -208,7 +209,7 @@ func TestS50NewHistoryUnderTheOldNames(t *testing.T) {
 		}
 		start = b.again(saved)
 		require.False(t, start.Usable, start.Detail)
-		require.Equal(t, canal.RecoveryInvalid, start.Recovery, start.Detail)
+		require.Equal(t, words.RecoveryInvalid, start.Recovery, start.Detail)
 		// Without GTIDs in the position as well.
 		saved.GTID = ""
 		saved.Pos--
@@ -248,7 +249,7 @@ func TestPositionInsideATransactionIsRefused(t *testing.T) {
 			_, err = b.reader.Next(ctx)
 		}
 		require.ErrorAs(t, err, &lost)
-		require.Equal(t, canal.RecoveryInvalid, lost.Reason)
+		require.Equal(t, words.RecoveryInvalid, lost.Reason)
 		if server.Flavor == rig.FlavorMySQL {
 			require.False(t, b.resolve(inside).Usable)
 		}
@@ -306,7 +307,7 @@ func TestS52AnotherServerByGTID(t *testing.T) {
 		saved.GTID = ""
 		start = b.resolve(saved)
 		require.False(t, start.Usable)
-		require.Equal(t, canal.RecoveryOtherServer, start.Recovery)
+		require.Equal(t, words.RecoveryOtherServer, start.Recovery)
 	}, rig.Own())
 }
 

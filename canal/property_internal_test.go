@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/internal/words"
 )
 
 // model is a table with transactions, kept in the plainest way.
@@ -200,6 +201,6 @@ func TestTooManyChangesGiveTheRowsUp(t *testing.T) {
 	tp.query("ROLLBACK TO a")
 	tp.xid()
 	require.Equal(t, [][]string{{}}, tp.all())
-	require.Equal(t, map[string]int{MissedLarge: 30}, tp.sent[0].Missed)
+	require.Equal(t, map[string]int{words.MissedLarge: 30}, tp.sent[0].Missed)
 	require.True(t, tp.sent[0].Kick)
 }

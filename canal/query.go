@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/go-mysql-org/go-mysql/replication"
+
+	"example.com/outbox-relay/internal/words"
 )
 
 // query handles a statement: the bounds of transactions, DDL, and rows changed by statements.
@@ -55,7 +57,7 @@ func (d *dispatcher) statement(stmt statement, database, query []byte) *Transact
 	}
 	switch {
 	case found.table && stmt.kind == stmtWrite:
-		txn.miss(MissedStatement, 1)
+		txn.miss(words.MissedStatement, 1)
 		d.log.Warn().Str("position", d.place()).
 			Msg("a statement changed a local message table without row events, the sweeper looks for its rows: set binlog_format=ROW in that session")
 	case found.table:
@@ -76,7 +78,7 @@ func (d *dispatcher) load(ev *replication.BinlogEvent, inside bool) error {
 	if d.asm.txn == nil || !d.dec.patterns.mentions(query, string(database)).table {
 		return nil
 	}
-	d.asm.txn.miss(MissedStatement, 1)
+	d.asm.txn.miss(words.MissedStatement, 1)
 	d.log.Warn().Str("position", d.place()).
 		Msg("LOAD DATA filled a local message table without row events, the sweeper looks for its rows: set binlog_format=ROW in that session")
 	return nil
@@ -97,7 +99,7 @@ func (d *dispatcher) savepoint(stmt statement) {
 		if !txn.rollbackTo(stmt.name) {
 			// Which rows are gone can't be told, so none is sent: the sweeper sees those that stayed.
 			d.log.Warn().Str("position", d.place()).Msg("rollback to a savepoint that was not logged: the transaction's rows are left to the sweeper")
-			txn.rows.giveUp(MissedStatement, nil)
+			txn.rows.giveUp(words.MissedStatement, nil)
 		}
 	}
 }

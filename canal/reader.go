@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/retry"
 )
 
@@ -137,7 +138,7 @@ func (r *Reader) Resolve(ctx context.Context, saved position.Position, have bool
 		return Start{}, fmt.Errorf("resolve the position: %w", err)
 	}
 	if wrong != "" {
-		return f.present(RecoveryInvalid, wrong), nil
+		return f.present(words.RecoveryInvalid, wrong), nil
 	}
 	return s, nil
 }

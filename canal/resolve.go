@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/retry"
 )
 
@@ -45,13 +46,13 @@ func readFacts(ctx context.Context, q querier) (*facts, error) {
 func (f *facts) fresh(start string) (Start, error) {
 	switch start {
 	case StartNow, "":
-		return f.present(RecoveryNone, "no position was saved: starting at the present end"), nil
+		return f.present(words.RecoveryNone, "no position was saved: starting at the present end"), nil
 	case StartEarliest:
 		first := position.Position{
 			Server: f.server.id, Flavor: f.server.flavor, GTID: f.purged, File: f.logs[0].name, Pos: 4,
 		}
 		return Start{
-			Position: first, Recovery: RecoveryNone, Usable: true,
+			Position: first, Recovery: words.RecoveryNone, Usable: true,
 			Detail: "no position was saved: starting at the oldest binlog file, " + first.File,
 		}, nil
 	}
@@ -90,14 +91,14 @@ func decided(ctx context.Context, q querier, saved position.Position) (*facts, S
 // decide says whether the server can go on from a saved position.
 func (f *facts) decide(saved position.Position) Start {
 	if saved.Flavor != f.server.flavor {
-		return f.present(RecoveryOtherServer,
+		return f.present(words.RecoveryOtherServer,
 			fmt.Sprintf("the position is of a %s server, this one is %s", saved.Flavor, f.server.flavor))
 	}
 	if f.server.gtid() && saved.GTID != "" {
 		return f.decideByGTID(saved)
 	}
 	if saved.Server != f.server.id {
-		return f.present(RecoveryOtherServer, fmt.Sprintf(
+		return f.present(words.RecoveryOtherServer, fmt.Sprintf(
 			"the position is of server %s, this one is %s, and without GTIDs the place can't be found on it",
 			saved.Server, f.server.id))
 	}
@@ -110,7 +111,7 @@ func (f *facts) decideByGTID(saved position.Position) Start {
 	for i, text := range []string{saved.GTID, f.end.GTID, f.purged} {
 		set, err := parseGTIDs(f.server.flavor, text)
 		if err != nil {
-			return f.present(RecoveryInvalid, err.Error())
+			return f.present(words.RecoveryInvalid, err.Error())
 		}
 		sets[i] = set
 	}
@@ -118,15 +119,15 @@ func (f *facts) decideByGTID(saved position.Position) Start {
 	beyond, err := position.Compare(saved.File, saved.Pos, f.end.File, f.end.Pos)
 	switch {
 	case !executed.Contains(set) && same:
-		s := f.present(RecoveryInvalid, fmt.Sprintf(
+		s := f.present(words.RecoveryInvalid, fmt.Sprintf(
 			"the server has executed only %q, less than the saved %q: its binlog was reset", f.end.GTID, saved.GTID))
 		s.lagging = err == nil && beyond <= 0
 		return s
 	case !executed.Contains(set):
-		return f.present(RecoveryOtherServer, fmt.Sprintf(
+		return f.present(words.RecoveryOtherServer, fmt.Sprintf(
 			"server %s has not executed all of the saved %q: it lags behind, or is of another history", f.server.id, saved.GTID))
 	case !set.Contains(purged):
-		return f.present(RecoveryPurged, fmt.Sprintf(
+		return f.present(words.RecoveryPurged, fmt.Sprintf(
 			"the server has purged %q, which the saved %q lacks: keep binlogs for longer", f.purged, saved.GTID))
 	case !same:
 		return f.elsewhere(saved, "resumed by GTID on server "+f.server.id+" instead of "+saved.Server)
@@ -136,7 +137,7 @@ func (f *facts) decideByGTID(saved position.Position) Start {
 	case err != nil:
 		return f.elsewhere(saved, "resumed by GTID, the binlog files are called otherwise than "+saved.File)
 	case beyond > 0:
-		return f.present(RecoveryInvalid, fmt.Sprintf(
+		return f.present(words.RecoveryInvalid, fmt.Sprintf(
 			"the saved place %s is beyond the binlog's end %s: the binlog was reset", saved, f.end))
 	}
 	return f.resumed(saved)
@@ -146,7 +147,7 @@ func (f *facts) decideByGTID(saved position.Position) Start {
 // where the set ends in this server's files shows when the first transaction comes.
 func (f *facts) elsewhere(saved position.Position, detail string) Start {
 	saved.Server, saved.File, saved.Pos = f.server.id, f.logs[0].name, 4
-	return Start{Position: saved, Recovery: RecoveryMoved, Usable: true, Detail: detail}
+	return Start{Position: saved, Recovery: words.RecoveryMoved, Usable: true, Detail: detail}
 }
 
 func (f *facts) decideByFile(saved position.Position) Start {
@@ -154,10 +155,10 @@ func (f *facts) decideByFile(saved position.Position) Start {
 	if i < 0 {
 		before, err := position.Compare(saved.File, 0, f.logs[0].name, 0)
 		if err == nil && before < 0 {
-			return f.present(RecoveryPurged, fmt.Sprintf(
+			return f.present(words.RecoveryPurged, fmt.Sprintf(
 				"binlog file %s is purged, the oldest is %s: keep binlogs for longer", saved.File, f.logs[0].name))
 		}
-		return f.present(RecoveryInvalid, fmt.Sprintf(
+		return f.present(words.RecoveryInvalid, fmt.Sprintf(
 			"binlog file %s does not exist: the binlog was reset or renamed", saved.File))
 	}
 	size := f.logs[i].size
@@ -166,10 +167,10 @@ func (f *facts) decideByFile(saved position.Position) Start {
 	}
 	switch {
 	case saved.Pos > size:
-		return f.present(RecoveryInvalid, fmt.Sprintf(
+		return f.present(words.RecoveryInvalid, fmt.Sprintf(
 			"the saved place %s is beyond the file's size of %d: the binlog was reset", saved, size))
 	case saved.Pos > math.MaxUint32:
-		return f.present(RecoveryInvalid, fmt.Sprintf(
+		return f.present(words.RecoveryInvalid, fmt.Sprintf(
 			"the saved place %s is beyond 4 GiB, where only GTIDs can resume: switch GTIDs on", saved))
 	}
 	return f.resumed(saved)
@@ -177,7 +178,7 @@ func (f *facts) decideByFile(saved position.Position) Start {
 
 func (f *facts) resumed(saved position.Position) Start {
 	return Start{
-		Position: saved, Recovery: RecoveryResumed, Usable: true,
+		Position: saved, Recovery: words.RecoveryResumed, Usable: true,
 		Detail: "resumed at " + saved.String(),
 	}
 }

@@ -3,6 +3,7 @@ package canal
 import (
 	"errors"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -26,7 +27,7 @@ type rowBuffer struct {
 	byRow   map[rowKey][]int // the changes of one row, by their place in changes
 	odd     int              // rows inserted with a status other than pending
 	lost    int              // rows given up
-	reason  string           // why, a Missed word
+	reason  string           // why, one of words.Missed*
 	failed  error            // the error behind it, if there was one
 }
 
@@ -90,14 +91,14 @@ func (b *rowBuffer) insert(row *outbox.Row) {
 	if b.spill == nil {
 		spill, err := newSpillFile(b.dir)
 		if err != nil {
-			b.giveUp(MissedLarge, err)
+			b.giveUp(words.MissedLarge, err)
 			b.lost++
 			return
 		}
 		b.spill = spill
 	}
 	if err := b.spill.append(row); err != nil {
-		b.giveUp(MissedLarge, err)
+		b.giveUp(words.MissedLarge, err)
 		b.lost++
 	}
 }
@@ -116,7 +117,7 @@ func (b *rowBuffer) change(key rowKey, update func(*outbox.Row), size int) {
 	b.changes = append(b.changes, change{key: key, before: b.count(), update: update, bytes: size})
 	b.bytes += size
 	if b.bytes > 2*b.limit {
-		b.giveUp(MissedLarge, nil)
+		b.giveUp(words.MissedLarge, nil)
 	}
 }
 
@@ -162,7 +163,7 @@ func (b *rowBuffer) rollback(m bufferMark) {
 	b.bytes, b.odd = m.bytes, m.odd
 	if b.spill != nil {
 		if err := b.spill.truncate(m.spill); err != nil {
-			b.giveUp(MissedLarge, err)
+			b.giveUp(words.MissedLarge, err)
 		}
 	}
 }

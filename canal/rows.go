@@ -7,6 +7,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 
 	"example.com/outbox-relay/canal/lean"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -51,7 +52,7 @@ func (j *rowsJob) run(ctx context.Context) error {
 	}
 	// Reading it again would not help: what TCP delivered is what the server has.
 	j.txn.rows.rollback(mark)
-	j.unmapped(&unmapped{reason: MissedDecode, detail: "rows of " + j.st.table.String() + " can't be decoded: " + plain(err)})
+	j.unmapped(&unmapped{reason: words.MissedDecode, detail: "rows of " + j.st.table.String() + " can't be decoded: " + plain(err)})
 	return nil
 }
 
@@ -107,7 +108,7 @@ func (j *rowsJob) inserts(ctx context.Context, mp *mapping) error {
 			}
 		}
 		if !j.st.maker.apply(&row, after) {
-			return &unmapped{reason: MissedColumns, detail: "a row of " + j.st.table.String() + " has no id"}
+			return &unmapped{reason: words.MissedColumns, detail: "a row of " + j.st.table.String() + " has no id"}
 		}
 		j.txn.rows.insert(&row)
 		return nil
@@ -153,7 +154,7 @@ func (j *rowsJob) revived(before, after lean.Image) {
 func (j *rowsJob) visitUpdate(before, after lean.Image) error {
 	id, ok := idOf(&before[fieldID])
 	if !ok {
-		return &unmapped{reason: MissedColumns, detail: "an update of " + j.st.table.String() + " tells no id"}
+		return &unmapped{reason: words.MissedColumns, detail: "an update of " + j.st.table.String() + " tells no id"}
 	}
 	image := append(lean.Image(nil), after...)
 	size := 0
@@ -168,7 +169,7 @@ func (j *rowsJob) visitUpdate(before, after lean.Image) error {
 func (j *rowsJob) visitDelete(before, _ lean.Image) error {
 	id, ok := idOf(&before[fieldID])
 	if !ok {
-		return &unmapped{reason: MissedColumns, detail: "a delete from " + j.st.table.String() + " tells no id"}
+		return &unmapped{reason: words.MissedColumns, detail: "a delete from " + j.st.table.String() + " tells no id"}
 	}
 	j.txn.rows.change(rowKey{table: j.st.table, id: id}, nil, 0)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/internal/words"
 )
 
 // errStandstill ends a connection on which nothing comes although the server has more.
@@ -86,5 +87,5 @@ func (r *Reader) lost(ctx context.Context) error {
 	if err != nil || wrong == "" {
 		return nil //nolint:nilerr // as above
 	}
-	return &PositionLost{Reason: RecoveryInvalid, Detail: wrong}
+	return &PositionLost{Reason: words.RecoveryInvalid, Detail: wrong}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/internal/words"
 )
 
 func TestStandstillIsSuspected(t *testing.T) {
@@ -23,5 +24,5 @@ func TestStandstillIsSuspected(t *testing.T) {
 	require.Equal(t, now, s.since)
 	require.False(t, s.suspicious("bin.000002", 300, place("bin.000002", 400), now.Add(time.Minute)), "it came, and more was written")
 	require.Equal(t, now.Add(time.Minute), s.since)
-	require.Equal(t, reasonStuck, reasonOf(errStandstill))
+	require.Equal(t, words.ReconnectStuck, reasonOf(errStandstill))
 }

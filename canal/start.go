@@ -6,7 +6,7 @@ import "example.com/outbox-relay/canal/position"
 type Start struct {
 	// Position is where to stream from, on the server as it is now.
 	Position position.Position
-	// Recovery is one of the Recovery words.
+	// Recovery is one of words.Recovery*: what became of the saved position.
 	Recovery string
 	// Detail says what was found, for an operator.
 	Detail string
@@ -17,16 +17,6 @@ type Start struct {
 	// lagging: the verdict may be another one in a moment, see decided.
 	lagging bool
 }
-
-// What became of the saved position.
-const (
-	RecoveryResumed     = "resumed"      // it is honoured
-	RecoveryMoved       = "moved"        // it is honoured, on another server: its GTIDs told the place there
-	RecoveryNone        = "none"         // there was none
-	RecoveryPurged      = "purged"       // its binlog files are gone
-	RecoveryOtherServer = "other-server" // another server, and no GTIDs by which to find the place
-	RecoveryInvalid     = "invalid"      // it does not exist on this server: its history was reset or rewritten
-)
 
 // Where to start when no position was saved.
 const (

@@ -11,6 +11,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/retry"
 )
 
@@ -194,7 +195,7 @@ func (r *Reader) connect(ctx context.Context) error {
 	}
 	if s.Position.Server != r.cursor.Position().Server {
 		// Its files have other names and no order with the ones before, so whoever tracks Ends has to begin anew.
-		return &PositionLost{Reason: RecoveryOtherServer, Detail: "another server answers, " + s.Detail}
+		return &PositionLost{Reason: words.RecoveryOtherServer, Detail: "another server answers, " + s.Detail}
 	}
 	if r.cursor, err = NewCursor(s.Position); err != nil {
 		return err
@@ -236,16 +237,16 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 		return lost
 	}
 	if errors.Is(err, errNoTransaction) {
-		return &PositionLost{Reason: RecoveryInvalid, Detail: err.Error()}
+		return &PositionLost{Reason: words.RecoveryInvalid, Detail: err.Error()}
 	}
 	reason := reasonOf(err)
-	if reason == reasonTimeout {
+	if reason == words.ReconnectTimeout {
 		r.stale = id
 	}
 	first := r.state.get().Connected || !r.toldLost
 	r.state.disconnected(time.Now(), reason, err)
 	r.observe.Reconnect(reason)
-	if reason == reasonFatal || reason == reasonMalform {
+	if reason == words.ReconnectFatal || reason == words.ReconnectMalformed {
 		if r.stuck++; r.stuck >= stuckLimit {
 			recovery, detail := fatalDetail(err)
 			return &PositionLost{Reason: recovery, Detail: detail}

@@ -18,7 +18,7 @@ type Transaction struct {
 	CommittedAt time.Time
 	// Kick asks for a sweep soon: something became pending that the stream does not bring.
 	Kick bool
-	// Missed counts what was left to the sweeper, by the Missed words. Nil when nothing was.
+	// Missed counts what was left to the sweeper, by words.Missed*. An XA transaction counts as one, however many rows it has. Nil when nothing was.
 	Missed map[string]int
 	// Waited is how long the reader had to wait before this transaction until the server told a table's columns.
 	Waited time.Duration

@@ -19,6 +19,7 @@ import (
 
 	"example.com/outbox-relay/canal/lean"
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -232,33 +233,33 @@ func TestDecide(t *testing.T) {
 		want  string
 		file  string // where to go on, "" for the saved place
 	}{
-		"resumed":                {some(nil), at(uuidA, "bin.000004", 300, sid+":1-50"), RecoveryResumed, ""},
-		"file purged, set not":   {some(nil), at(uuidA, "bin.000002", 300, sid+":1-50"), RecoveryResumed, ""},
-		"set purged":             {some(nil), at(uuidA, "bin.000002", 300, sid+":1-19"), RecoveryPurged, ""},
-		"executed less":          {some(nil), at(uuidA, "bin.000004", 300, sid+":1-101"), RecoveryInvalid, ""},
-		"reset, numbers fit":     {some(nil), at(uuidA, "bin.000009", 300, sid+":1-50"), RecoveryInvalid, ""},
-		"reset, place beyond":    {some(nil), at(uuidA, "bin.000005", 501, sid+":1-50"), RecoveryInvalid, ""},
-		"other server":           {some(nil), at(uuidB, "log.000900", 300, sid+":1-50"), RecoveryMoved, "bin.000003"},
-		"other server lags":      {some(nil), at(uuidB, "log.000900", 300, sid+":1-101"), RecoveryOtherServer, ""},
-		"other server purged":    {some(nil), at(uuidB, "log.000900", 300, sid+":1-10"), RecoveryPurged, ""},
-		"renamed files":          {some(nil), at(uuidA, "old.000900", 300, sid+":1-50"), RecoveryMoved, "bin.000003"},
-		"nonsense":               {some(nil), at(uuidA, "bin.000004", 300, "nonsense"), RecoveryInvalid, ""},
-		"without gtid":           {some(noGTID), at(uuidA, "bin.000004", 300, ""), RecoveryResumed, ""},
-		"gtid switched off":      {some(noGTID), at(uuidA, "bin.000004", 300, sid+":1-50"), RecoveryResumed, ""},
-		"file purged":            {some(noGTID), at(uuidA, "bin.000002", 300, ""), RecoveryPurged, ""},
-		"file from the future":   {some(noGTID), at(uuidA, "bin.000009", 300, ""), RecoveryInvalid, ""},
-		"file of another name":   {some(noGTID), at(uuidA, "old.000004", 300, ""), RecoveryInvalid, ""},
-		"beyond the size":        {some(noGTID), at(uuidA, "bin.000004", 1001, ""), RecoveryInvalid, ""},
-		"other server, no gtid":  {some(noGTID), at(uuidB, "bin.000004", 300, ""), RecoveryOtherServer, ""},
-		"another flavor":         {some(nil), position.Position{Server: uuidA, Flavor: position.MariaDB, GTID: "0-1-1"}, RecoveryOtherServer, ""},
-		"beyond 4 GiB, no gtid":  {some(func(f *facts) { noGTID(f); f.logs[1].size = 1 << 40 }), at(uuidA, "bin.000004", 1<<33, ""), RecoveryInvalid, ""},
-		"written since the list": {some(func(f *facts) { noGTID(f); f.end.Pos = 900 }), at(uuidA, "bin.000005", 800, ""), RecoveryResumed, ""},
+		"resumed":                {some(nil), at(uuidA, "bin.000004", 300, sid+":1-50"), words.RecoveryResumed, ""},
+		"file purged, set not":   {some(nil), at(uuidA, "bin.000002", 300, sid+":1-50"), words.RecoveryResumed, ""},
+		"set purged":             {some(nil), at(uuidA, "bin.000002", 300, sid+":1-19"), words.RecoveryPurged, ""},
+		"executed less":          {some(nil), at(uuidA, "bin.000004", 300, sid+":1-101"), words.RecoveryInvalid, ""},
+		"reset, numbers fit":     {some(nil), at(uuidA, "bin.000009", 300, sid+":1-50"), words.RecoveryInvalid, ""},
+		"reset, place beyond":    {some(nil), at(uuidA, "bin.000005", 501, sid+":1-50"), words.RecoveryInvalid, ""},
+		"other server":           {some(nil), at(uuidB, "log.000900", 300, sid+":1-50"), words.RecoveryMoved, "bin.000003"},
+		"other server lags":      {some(nil), at(uuidB, "log.000900", 300, sid+":1-101"), words.RecoveryOtherServer, ""},
+		"other server purged":    {some(nil), at(uuidB, "log.000900", 300, sid+":1-10"), words.RecoveryPurged, ""},
+		"renamed files":          {some(nil), at(uuidA, "old.000900", 300, sid+":1-50"), words.RecoveryMoved, "bin.000003"},
+		"nonsense":               {some(nil), at(uuidA, "bin.000004", 300, "nonsense"), words.RecoveryInvalid, ""},
+		"without gtid":           {some(noGTID), at(uuidA, "bin.000004", 300, ""), words.RecoveryResumed, ""},
+		"gtid switched off":      {some(noGTID), at(uuidA, "bin.000004", 300, sid+":1-50"), words.RecoveryResumed, ""},
+		"file purged":            {some(noGTID), at(uuidA, "bin.000002", 300, ""), words.RecoveryPurged, ""},
+		"file from the future":   {some(noGTID), at(uuidA, "bin.000009", 300, ""), words.RecoveryInvalid, ""},
+		"file of another name":   {some(noGTID), at(uuidA, "old.000004", 300, ""), words.RecoveryInvalid, ""},
+		"beyond the size":        {some(noGTID), at(uuidA, "bin.000004", 1001, ""), words.RecoveryInvalid, ""},
+		"other server, no gtid":  {some(noGTID), at(uuidB, "bin.000004", 300, ""), words.RecoveryOtherServer, ""},
+		"another flavor":         {some(nil), position.Position{Server: uuidA, Flavor: position.MariaDB, GTID: "0-1-1"}, words.RecoveryOtherServer, ""},
+		"beyond 4 GiB, no gtid":  {some(func(f *facts) { noGTID(f); f.logs[1].size = 1 << 40 }), at(uuidA, "bin.000004", 1<<33, ""), words.RecoveryInvalid, ""},
+		"written since the list": {some(func(f *facts) { noGTID(f); f.end.Pos = 900 }), at(uuidA, "bin.000005", 800, ""), words.RecoveryResumed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := test.f.decide(test.saved)
 			require.Equal(t, test.want, got.Recovery, got.Detail)
 			require.NotEmpty(t, got.Detail)
-			require.Equal(t, test.want == RecoveryResumed || test.want == RecoveryMoved, got.Usable)
+			require.Equal(t, test.want == words.RecoveryResumed || test.want == words.RecoveryMoved, got.Usable)
 			switch {
 			case !got.Usable:
 				require.Equal(t, test.f.end, got.Position)
@@ -274,7 +275,7 @@ func TestDecide(t *testing.T) {
 	f := some(nil)
 	now, err := f.fresh(StartNow)
 	require.NoError(t, err)
-	require.Equal(t, Start{Position: f.end, Recovery: RecoveryNone, Detail: now.Detail}, now)
+	require.Equal(t, Start{Position: f.end, Recovery: words.RecoveryNone, Detail: now.Detail}, now)
 	early, err := f.fresh(StartEarliest)
 	require.NoError(t, err)
 	require.True(t, early.Usable)
@@ -377,29 +378,29 @@ func TestSpillThatFails(t *testing.T) {
 func TestReasons(t *testing.T) {
 	wrapped := func(err error) error { return fmt.Errorf("x: %w", strip(err)) }
 	for want, err := range map[string]error{
-		reasonFatal:    mysql.NewError(codeFatalReading, "Could not find first log file name in binary log index file"),
-		reasonReplaced: mysql.NewError(codeFatalReading, "A replica with the same server_uuid/server_id as this replica has connected to the source"),
-		reasonDenied:   mysql.NewError(codeAccessDenied, "Access denied"),
-		reasonShutdown: mysql.NewError(codeServerShutdown, "Server shutdown in progress"),
-		reasonServer:   mysql.NewError(1064, "syntax"),
-		reasonTimeout:  fmt.Errorf("%w: read tcp: i/o timeout", mysql.ErrBadConn),
-		reasonMalform:  malformed(&replication.EventHeader{}, "x"),
-		reasonClosed:   io.EOF,
+		words.ReconnectFatal:     mysql.NewError(codeFatalReading, "Could not find first log file name in binary log index file"),
+		words.ReconnectServerID:  mysql.NewError(codeFatalReading, "A replica with the same server_uuid/server_id as this replica has connected to the source"),
+		words.ReconnectDenied:    mysql.NewError(codeAccessDenied, "Access denied"),
+		words.ReconnectShutdown:  mysql.NewError(codeServerShutdown, "Server shutdown in progress"),
+		words.ReconnectServer:    mysql.NewError(1064, "syntax"),
+		words.ReconnectTimeout:   fmt.Errorf("%w: read tcp: i/o timeout", mysql.ErrBadConn),
+		words.ReconnectMalformed: malformed(&replication.EventHeader{}, "x"),
+		words.ReconnectClosed:    io.EOF,
 	} {
 		require.Equal(t, want, reasonOf(wrapped(err)), err)
 	}
 	for text, want := range map[string]string{
-		"Could not find first log file name in binary log index file":                        RecoveryPurged,
-		"the source has purged binary logs containing GTIDs that the replica requires":       RecoveryPurged,
-		"log event entry exceeded max_allowed_packet; Increase max_allowed_packet on source": RecoveryInvalid,
-		"Client requested source to start replication from position > file size":             RecoveryInvalid,
+		"Could not find first log file name in binary log index file":                        words.RecoveryPurged,
+		"the source has purged binary logs containing GTIDs that the replica requires":       words.RecoveryPurged,
+		"log event entry exceeded max_allowed_packet; Increase max_allowed_packet on source": words.RecoveryInvalid,
+		"Client requested source to start replication from position > file size":             words.RecoveryInvalid,
 	} {
 		recovery, detail := fatalDetail(mysql.NewError(codeFatalReading, text))
 		require.Equal(t, want, recovery)
 		require.Contains(t, detail, text)
 	}
 	recovery, _ := fatalDetail(errors.New("x"))
-	require.Equal(t, RecoveryInvalid, recovery)
+	require.Equal(t, words.RecoveryInvalid, recovery)
 	require.Contains(t, (&PositionLost{Reason: "r", Detail: "d"}).Error(), "r")
 }
 

@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/replication"
+
+	"example.com/outbox-relay/internal/words"
 )
 
 // XA transactions are in the binlog when they are prepared, and may still be rolled back afterwards. Their rows are never
@@ -28,7 +30,7 @@ func (d *dispatcher) xa(stmt statement) *Transaction {
 		return nil
 	case stmtXACommit:
 		if touched, rows := a.concerns(stmt.name); touched {
-			a.txn.miss(MissedXA, 1)
+			a.txn.miss(words.MissedXA, 1)
 			a.txn.xaRows = rows
 		}
 		return a.commit()
@@ -63,7 +65,7 @@ func (d *dispatcher) prepared(onePhase bool) *Transaction {
 	txn.rows.rollback(bufferMark{})
 	txn.missed, txn.kick = nil, false
 	if txn.touched {
-		txn.miss(MissedXA, 1)
+		txn.miss(words.MissedXA, 1)
 	}
 	return a.commit()
 }

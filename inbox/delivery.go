@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"example.com/outbox-relay/internal/words"
 )
 
 // Delivery is one message as a consumer got it. Do needs no more of it than its ID; the loops fill all of it.
@@ -32,7 +34,7 @@ type Header struct {
 
 // The headers that this package reads and writes. The relay writes HeaderMsgID on every record that it publishes.
 const (
-	HeaderMsgID = "msg_id"
+	HeaderMsgID = words.HeaderMsgID
 	// HeaderCausation is the msg_id of the message whose handler wrote this one (see Emit).
 	HeaderCausation = "causation_id"
 )

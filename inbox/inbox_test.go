@@ -34,7 +34,7 @@ func TestImportsTheStandardLibraryOnly(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{
-		"example.com/outbox-relay/inbox", "example.com/outbox-relay/outbox", "example.com/outbox-relay/retry",
+		"example.com/outbox-relay/inbox", "example.com/outbox-relay/internal/words", "example.com/outbox-relay/outbox", "example.com/outbox-relay/retry",
 	}, strings.Fields(string(out)))
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/IBM/sarama"
 	"golang.org/x/sync/errgroup"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
-	"example.com/outbox-relay/router"
 )
 
 // ErrBodyGone means that a staged body can't be had any more: retention or compaction has removed it, or the topic was made
@@ -329,7 +329,7 @@ func (r *bodyReader) wanted(at bodyPartition, w *wantedBodies, offset int64, rec
 	}
 	body := Body{Value: bytes.Clone(record.Value)} // or it would keep all that was fetched with it in memory
 	for _, header := range record.Headers {
-		if string(header.Key) == router.HeaderMsgID {
+		if string(header.Key) == words.HeaderMsgID {
 			body.MsgID = string(header.Value)
 		}
 	}

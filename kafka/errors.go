@@ -7,6 +7,7 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/eapache/go-resiliency/breaker"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/retry"
 )
 
@@ -111,13 +112,13 @@ func failsBatch(err error) bool {
 func Reason(err error) string {
 	switch {
 	case errors.Is(err, ErrAbandoned):
-		return "abandoned"
+		return words.RefusedAbandoned
 	case errors.Is(err, ErrBatchRefused):
-		return "batch_refused"
+		return words.RefusedBatch
 	case errors.Is(err, ErrBodyGone):
-		return "body_gone"
+		return words.RefusedBodyGone
 	case errors.Is(err, sarama.ErrOutOfBrokers):
-		return "unreachable"
+		return words.RefusedUnreachable
 	}
 	if code, ok := errors.AsType[sarama.KError](err); ok {
 		if about, ok := codes[code]; ok {
@@ -126,33 +127,33 @@ func Reason(err error) string {
 	}
 	switch Classify(err) {
 	case retry.Never:
-		return "too_large"
+		return words.RefusedTooLarge
 	case retry.Refused:
-		return "refused"
+		return words.Refused
 	case retry.Unreachable:
 	}
-	return "unreachable"
+	return words.RefusedUnreachable
 }
 
 // codes names what people meet, and tells them what to do.
 var codes = map[sarama.KError]struct{ reason, hint string }{
-	sarama.ErrUnknownTopicOrPartition:      {"unknown_topic", "create the topic, or set kafka.create_topics"},
-	sarama.ErrTopicAuthorizationFailed:     {"not_authorised", "give the relay's user the rights to Write and Describe the topic"},
-	sarama.ErrClusterAuthorizationFailed:   {"not_authorised", "give the relay's user the right to IdempotentWrite on the cluster"},
-	sarama.ErrMessageSizeTooLarge:          {"too_large", "raise the topic's max.message.bytes"},
-	sarama.ErrMessageSetSizeTooLarge:       {"too_large", "raise the topic's segment.bytes"},
-	sarama.ErrInvalidRecord:                {"invalid_record", "see the broker's log for what the topic demands"},
-	sarama.ErrInvalidTopic:                 {"invalid_topic", "correct the topic's name, or add a route for it"},
-	sarama.ErrInvalidTimestamp:             {"timestamp", "set the clocks of relay and brokers, or widen the topic's message.timestamp.*.max.ms"},
-	sarama.ErrUnsupportedCompressionType:   {"compression", "choose another kafka.compression"},
-	sarama.ErrUnsupportedForMessageFormat:  {"message_format", "raise the topic's message.format.version"},
-	sarama.ErrPolicyViolation:              {"policy", "see the brokers' create.topic.policy; create the topic by hand"},
-	sarama.ErrNotEnoughReplicas:            {"too_few_replicas", "start the missing brokers, or lower the topic's min.insync.replicas"},
-	sarama.ErrNotEnoughReplicasAfterAppend: {"too_few_replicas", "start the missing brokers, or lower the topic's min.insync.replicas"},
-	sarama.ErrLeaderNotAvailable:           {"no_leader", "start the missing brokers"},
-	sarama.ErrRequestTimedOut:              {"timeout", "see whether the brokers are overloaded or replicas lag"},
-	sarama.ErrSASLAuthenticationFailed:     {"authentication", "check kafka.sasl"},
-	sarama.ErrUnsupportedSASLMechanism:     {"authentication", "check kafka.sasl.mechanism"},
+	sarama.ErrUnknownTopicOrPartition:      {words.RefusedUnknownTopic, "create the topic, or set kafka.create_topics"},
+	sarama.ErrTopicAuthorizationFailed:     {words.RefusedNotAuthorised, "give the relay's user the rights to Write and Describe the topic"},
+	sarama.ErrClusterAuthorizationFailed:   {words.RefusedNotAuthorised, "give the relay's user the right to IdempotentWrite on the cluster"},
+	sarama.ErrMessageSizeTooLarge:          {words.RefusedTooLarge, "raise the topic's max.message.bytes"},
+	sarama.ErrMessageSetSizeTooLarge:       {words.RefusedTooLarge, "raise the topic's segment.bytes"},
+	sarama.ErrInvalidRecord:                {words.RefusedInvalidRecord, "see the broker's log for what the topic demands"},
+	sarama.ErrInvalidTopic:                 {words.RefusedInvalidTopic, "correct the topic's name, or add a route for it"},
+	sarama.ErrInvalidTimestamp:             {words.RefusedTimestamp, "set the clocks of relay and brokers, or widen the topic's message.timestamp.*.max.ms"},
+	sarama.ErrUnsupportedCompressionType:   {words.RefusedCompression, "choose another kafka.compression"},
+	sarama.ErrUnsupportedForMessageFormat:  {words.RefusedMessageFormat, "raise the topic's message.format.version"},
+	sarama.ErrPolicyViolation:              {words.RefusedPolicy, "see the brokers' create.topic.policy; create the topic by hand"},
+	sarama.ErrNotEnoughReplicas:            {words.RefusedTooFewReplicas, "start the missing brokers, or lower the topic's min.insync.replicas"},
+	sarama.ErrNotEnoughReplicasAfterAppend: {words.RefusedTooFewReplicas, "start the missing brokers, or lower the topic's min.insync.replicas"},
+	sarama.ErrLeaderNotAvailable:           {words.RefusedNoLeader, "start the missing brokers"},
+	sarama.ErrRequestTimedOut:              {words.RefusedTimeout, "see whether the brokers are overloaded or replicas lag"},
+	sarama.ErrSASLAuthenticationFailed:     {words.RefusedAuthentication, "check kafka.sasl"},
+	sarama.ErrUnsupportedSASLMechanism:     {words.RefusedAuthentication, "check kafka.sasl.mechanism"},
 }
 
 // explain adds what to do to errors that end in a row's last_error or before an operator.

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/router"
 )
@@ -103,8 +104,8 @@ func record(topic, key string, n int) *router.Record {
 	return &router.Record{
 		Topic: topic, Key: []byte(key), Value: fmt.Appendf(nil, `{"n":%d}`, n),
 		Headers: []router.Header{
-			{Key: router.HeaderMsgID, Value: []byte(id)},
-			{Key: router.HeaderSource, Value: []byte("test")},
+			{Key: words.HeaderMsgID, Value: []byte(id)},
+			{Key: words.HeaderSource, Value: []byte("test")},
 			{Key: "own", Value: []byte("x")},
 		},
 	}

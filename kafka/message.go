@@ -3,6 +3,7 @@ package kafka
 import (
 	"github.com/IBM/sarama"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/router"
 )
 
@@ -50,24 +51,24 @@ func saramaHeaders(to []sarama.RecordHeader, headers []router.Header) []sarama.R
 
 // The names that each record has. Nobody writes to them.
 var (
-	nameMsgID    = []byte(router.HeaderMsgID)
-	nameSource   = []byte(router.HeaderSource)
-	namePosition = []byte(router.HeaderPosition)
-	nameCreated  = []byte(router.HeaderCreated)
-	nameTrace    = []byte(router.HeaderTraceParent)
+	nameMsgID    = []byte(words.HeaderMsgID)
+	nameSource   = []byte(words.HeaderSource)
+	namePosition = []byte(words.HeaderPosition)
+	nameCreated  = []byte(words.HeaderCreated)
+	nameTrace    = []byte(words.HeaderTraceParent)
 )
 
 func headerName(name string) []byte {
 	switch name {
-	case router.HeaderMsgID:
+	case words.HeaderMsgID:
 		return nameMsgID
-	case router.HeaderSource:
+	case words.HeaderSource:
 		return nameSource
-	case router.HeaderPosition:
+	case words.HeaderPosition:
 		return namePosition
-	case router.HeaderCreated:
+	case words.HeaderCreated:
 		return nameCreated
-	case router.HeaderTraceParent:
+	case words.HeaderTraceParent:
 		return nameTrace
 	}
 	return []byte(name)

@@ -10,7 +10,7 @@ import (
 	"github.com/IBM/sarama"
 	"golang.org/x/sync/errgroup"
 
-	"example.com/outbox-relay/router"
+	"example.com/outbox-relay/internal/words"
 )
 
 // tailLimit is how long TailMsgIDs may take.
@@ -263,9 +263,9 @@ func (t *tail) collect(topic string, records []*sarama.Record) {
 		var id, source string
 		for _, header := range record.Headers {
 			switch string(header.Key) {
-			case router.HeaderMsgID:
+			case words.HeaderMsgID:
 				id = string(header.Value)
-			case router.HeaderSource:
+			case words.HeaderSource:
 				source = string(header.Value)
 			}
 		}

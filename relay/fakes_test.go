@@ -16,6 +16,7 @@ import (
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
@@ -194,7 +195,7 @@ var startPosition = position.Position{Flavor: position.MySQL, Server: "server", 
 func itemOf(tracker *Tracker, id uint64, t *topic, key string) *item {
 	row := rowOf(id, t.name, key)
 	return &item{
-		ref: row.Ref(), txn: tracker.Begin(endAt(int(id)), 1), topic: t, dest: t.name, origin: metrics.OriginStream,
+		ref: row.Ref(), txn: tracker.Begin(endAt(int(id)), 1), topic: t, dest: t.name, origin: words.OriginStream,
 		rec: &router.Record{Topic: t.name, Key: []byte(key), Value: row.Content},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
@@ -215,7 +216,7 @@ func (f *flow) acked(it *item, partition int32, offset int64) {
 	f.metrics.Published.WithLabelValues(topic, it.origin).Inc()
 	f.reckoning.Delivered()
 	f.metrics.Publish.WithLabelValues(topic).Observe(now.Sub(it.sentAt).Seconds())
-	if it.origin == metrics.OriginStream {
+	if it.origin == words.OriginStream {
 		f.metrics.CommitToAck.WithLabelValues(topic).Observe(max(0, now.Sub(it.committed).Seconds()))
 	}
 	earlier := f.gate.passed(it.topic, it.rec.Key)

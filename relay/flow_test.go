@@ -9,7 +9,7 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
@@ -72,7 +72,7 @@ func TestAckIsMarkedAndSettled(t *testing.T) {
 	rows, _ = b.unmarked.used()
 	require.Equal(t, 1, rows)
 	require.Equal(t, byPartition{"orders": {3: 42}}, b.offsets.snapshot(b.marker))
-	require.InDelta(t, 1, value(t, b.metrics.Published.WithLabelValues("orders", metrics.OriginStream)), 0)
+	require.InDelta(t, 1, value(t, b.metrics.Published.WithLabelValues("orders", words.OriginStream)), 0)
 }
 
 // Only the first refusal of a pipelined batch is a message's own; the others share its fate and spend no retry.

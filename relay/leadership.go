@@ -12,6 +12,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 )
@@ -212,20 +213,20 @@ func restartReason(err error) string {
 	var lost *canal.PositionLost
 	switch {
 	case errors.Is(err, ErrLockLost):
-		return "lock_lost"
+		return words.ReconnectLockLost
 	case errors.Is(err, checkpoint.ErrFenced):
-		return "fenced"
+		return words.ReconnectFenced
 	case errors.Is(err, errUnknownOutcome):
-		return "unknown_outcome"
+		return words.ReconnectUnknownOutcome
 	case errors.As(err, &lost):
-		return "position_lost"
+		return words.ReconnectPositionLost
 	case errors.Is(err, errLeft):
-		return "columns"
+		return words.ReconnectColumns
 	}
 	if _, stalled := errors.AsType[*errStalled](err); stalled {
-		return "stalled"
+		return words.ReconnectStalled
 	}
-	return "session"
+	return words.ReconnectSession
 }
 
 // tryStreamEvery is how often a relay that only sweeps looks whether it can stream.
@@ -257,12 +258,12 @@ func (l *leadership) resolve(ctx context.Context, reader Reader) (canal.Start, e
 	}
 	switch {
 	case l.broken != "":
-		start.Recovery, start.Detail = RecoveryBroken, l.broken
-	case l.lost != "" && start.Recovery == canal.RecoveryNone:
-		start.Recovery, start.Detail = RecoveryLost, l.lost
+		start.Recovery, start.Detail = words.RecoveryBroken, l.broken
+	case l.lost != "" && start.Recovery == words.RecoveryNone:
+		start.Recovery, start.Detail = words.RecoveryLost, l.lost
 	}
 	event := l.log.Info()
-	if start.Recovery != canal.RecoveryResumed {
+	if start.Recovery != words.RecoveryResumed {
 		event = l.log.Warn()
 	}
 	event.Str("recovery", start.Recovery).Str("detail", start.Detail).Stringer("saved", l.pos).
@@ -287,7 +288,7 @@ func (l *leadership) begin(start canal.Start, window *replay, everything bool) *
 
 // note is the line in the checkpoint's history when the stream did not simply go on.
 func (l *leadership) note(start canal.Start) string {
-	if start.Recovery == canal.RecoveryResumed {
+	if start.Recovery == words.RecoveryResumed {
 		return ""
 	}
 	return "recovered: " + start.Recovery

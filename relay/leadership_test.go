@@ -13,6 +13,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/test/bubble"
 )
 
@@ -137,11 +138,11 @@ func TestResolve(t *testing.T) {
 		name, broken, lost, found, want, note, policy string
 		recoveries                                    float64
 	}{
-		{name: "Resumed", found: canal.RecoveryResumed, want: canal.RecoveryResumed, policy: canal.StartEarliest},
+		{name: "Resumed", found: words.RecoveryResumed, want: words.RecoveryResumed, policy: canal.StartEarliest},
 		{name: "Purged", found: "purged", want: "purged", note: "recovered: purged", policy: canal.StartEarliest, recoveries: 1},
 		// "earliest" is for a source that never had a checkpoint: a broken one had, and all of the binlog may be sent.
-		{name: "Broken", broken: "nonsense", found: canal.RecoveryNone, want: "broken", note: "recovered: broken", policy: canal.StartNow, recoveries: 1},
-		{name: "Lost", lost: "gone", found: canal.RecoveryNone, want: "lost", note: "recovered: lost", policy: canal.StartEarliest, recoveries: 1},
+		{name: "Broken", broken: "nonsense", found: words.RecoveryNone, want: "broken", note: "recovered: broken", policy: canal.StartNow, recoveries: 1},
+		{name: "Lost", lost: "gone", found: words.RecoveryNone, want: "lost", note: "recovered: lost", policy: canal.StartEarliest, recoveries: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/internal/words"
 )
 
 // errLeft ends a session that has come to rows which the stream can't bring although they are in the binlog: their columns
@@ -21,7 +22,7 @@ func (p *pump) leaves(txn *canal.Transaction) bool {
 	if p.everything && !p.replay.over {
 		return false
 	}
-	return txn.Missed[canal.MissedColumns]+txn.Missed[canal.MissedDecode]+txn.Missed[canal.MissedLarge] > 0 && p.mayLeave()
+	return txn.Missed[words.MissedColumns]+txn.Missed[words.MissedDecode]+txn.Missed[words.MissedLarge] > 0 && p.mayLeave()
 }
 
 // mayLeave allows the end of a session because of rows that are left, not too often.

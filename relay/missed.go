@@ -2,7 +2,7 @@ package relay
 
 import (
 	"example.com/outbox-relay/canal"
-	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/sweeper"
 )
 
@@ -13,26 +13,26 @@ func (p *pump) tellMissed(txn *canal.Transaction) {
 	for reason, n := range txn.Missed {
 		skipped(reason, n)
 		switch reason {
-		case canal.MissedXA:
+		case words.MissedXA:
 			if txn.XARows == canal.XARowsUnknown {
 				p.reckoning.Some(reason)
 			} else {
 				p.reckoning.Number(reason, txn.XARows)
 			}
-		case canal.MissedStatement, canal.MissedIncident:
+		case words.MissedStatement, words.MissedIncident:
 			p.reckoning.Some(reason)
 		default:
 			p.reckoning.Number(reason, n)
 		}
 	}
 	if n := len(txn.Revived) + txn.RevivedMore; n > 0 {
-		skipped(metrics.MissedUpdate, n)
-		p.reckoning.Rows(metrics.MissedUpdate, txn.Revived)
-		p.reckoning.Number(metrics.MissedUpdate, txn.RevivedMore)
+		skipped(words.MissedUpdate, n)
+		p.reckoning.Rows(words.MissedUpdate, txn.Revived)
+		p.reckoning.Number(words.MissedUpdate, txn.RevivedMore)
 	}
 	if txn.Altered {
-		skipped(metrics.MissedDDL, 1)
-		p.reckoning.Some(metrics.MissedDDL)
+		skipped(words.MissedDDL, 1)
+		p.reckoning.Some(words.MissedDDL)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
@@ -118,9 +119,9 @@ func classify(err error) retry.Class {
 func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, errNoTopic):
-		return "no_topic"
+		return words.RefusedNoTopic
 	case errors.Is(err, errBadBodyRef):
-		return "bad_body_ref"
+		return words.RefusedBadBodyRef
 	}
 	return kafka.Reason(err)
 }

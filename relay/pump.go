@@ -12,6 +12,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/sweeper"
 )
@@ -123,7 +124,7 @@ func (p *pump) transaction(ctx context.Context, txn *canal.Transaction) error {
 // before another that waits for either.
 func (p *pump) take(ctx context.Context, c *candidate) error {
 	if p.replay.over && c.row.BodyRef == "" && !p.replay.waiting() {
-		return p.row(ctx, c, metrics.OriginStream)
+		return p.row(ctx, c, words.OriginStream)
 	}
 	if full := p.replay.add(*c); full {
 		return p.lookUp(ctx)
@@ -133,9 +134,9 @@ func (p *pump) take(ctx context.Context, c *candidate) error {
 
 // lookUp asks about the rows that wait and brings those on their way that still have to be sent.
 func (p *pump) lookUp(ctx context.Context) error {
-	origin := metrics.OriginReplay
+	origin := words.OriginReplay
 	if p.replay.over {
-		origin = metrics.OriginStream
+		origin = words.OriginStream
 	}
 	candidates, verdicts, err := p.replay.look(ctx)
 	if err != nil {
@@ -154,13 +155,13 @@ func (p *pump) lookUp(ctx context.Context) error {
 		}
 		switch verdicts[i] {
 		case replaySettled:
-			p.metrics.Suppressed.WithLabelValues(metrics.ByStatus).Inc()
+			p.metrics.Suppressed.WithLabelValues(words.SuppressedByStatus).Inc()
 			c.txn.Settle(1)
 		case replaySweepers:
 			c.txn.Settle(1)
 		case replayInKafka:
-			p.metrics.Suppressed.WithLabelValues(metrics.ByTail).Inc()
-			err = p.flow.alreadyPublished(ctx, p.item(c, metrics.OriginReplay))
+			p.metrics.Suppressed.WithLabelValues(words.SuppressedByTail).Inc()
+			err = p.flow.alreadyPublished(ctx, p.item(c, words.OriginReplay))
 		case replayUnknown:
 			err = p.row(ctx, c, origin)
 		}
@@ -175,7 +176,7 @@ func (p *pump) lookUp(ctx context.Context) error {
 // count tells the metrics what the transaction was.
 func (p *pump) count(txn *canal.Transaction) {
 	if txn.Len() > 0 {
-		p.metrics.Transactions.WithLabelValues("committed").Inc()
+		p.metrics.Transactions.WithLabelValues(words.TransactionCommitted).Inc()
 	}
 	p.tellMissed(txn)
 	p.notes.missed(txn)
@@ -201,7 +202,7 @@ func (p *pump) row(ctx context.Context, c *candidate, origin string) error {
 	rec, err := p.router.Route(&c.row, p.position(c.end, c.number))
 	if refusal, ok := errors.AsType[*router.Refusal](err); ok {
 		it.slot = p.flow.keys.slotOf(&c.row, p.router.Key(&c.row))
-		return p.flow.refuse(ctx, it, c.row.Topic, string(refusal.Reason), refusal.Text)
+		return p.flow.refuse(ctx, it, c.row.Topic, refusal.Reason, refusal.Text)
 	}
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
-	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
@@ -138,7 +138,7 @@ func TestRefusedRowIsADeadLetter(t *testing.T) {
 		b.stop(t)
 		require.Equal(t, []string{"dead m1"}, b.verdicts())
 		require.Equal(t, []string{"m2"}, ids(b.kafka.items()))
-		require.InDelta(t, 1, value(t, b.metrics.Dead.WithLabelValues("bad topic", string(router.ReasonTopicInvalid))), 0)
+		require.InDelta(t, 1, value(t, b.metrics.Dead.WithLabelValues("bad topic", string(words.RefusedTopicInvalid))), 0)
 	})
 }
 
@@ -198,10 +198,10 @@ func TestReplayWindowAsksOnceForManyRows(t *testing.T) {
 		require.Len(t, b.rows.done(), 1, "nothing is asked outside the window")
 		items := b.kafka.items()
 		require.Equal(t, []string{"m4", "m5"}, ids(items))
-		require.Equal(t, []string{metrics.OriginReplay, metrics.OriginStream}, []string{items[0].origin, items[1].origin})
+		require.Equal(t, []string{words.OriginReplay, words.OriginStream}, []string{items[0].origin, items[1].origin})
 		require.Equal(t, []string{"sent m3"}, b.verdicts(), "published before, and marked now")
-		require.InDelta(t, 1, value(t, b.metrics.Suppressed.WithLabelValues(metrics.ByStatus)), 0)
-		require.InDelta(t, 1, value(t, b.metrics.Suppressed.WithLabelValues(metrics.ByTail)), 0)
+		require.InDelta(t, 1, value(t, b.metrics.Suppressed.WithLabelValues(words.SuppressedByStatus)), 0)
+		require.InDelta(t, 1, value(t, b.metrics.Suppressed.WithLabelValues(words.SuppressedByTail)), 0)
 		require.Equal(t, 3, b.tracker.Open(), "the first transaction is settled, m3 waits for its mark")
 	})
 }

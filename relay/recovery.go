@@ -11,16 +11,7 @@ import (
 
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/internal/metrics"
-)
-
-// The kinds of recovery, beside those of package canal, that the relay finds itself.
-const (
-	RecoveryBroken    = "broken"     // the record in Redis is nonsense
-	RecoveryLost      = "lost"       // there was a checkpoint, and it is gone
-	RecoveryTableGone = "table-gone" // rows of a table that was dropped or renamed away could not be marked
-	RecoveryColumns   = "columns"    // rows whose columns could not be told with certainty were left to the sweeper
-	RecoveryGone      = "gone"       // rows were left to the sweeper whose table, or a needed column of it, did not exist any more
-	RecoveryMetadata  = "metadata"   // the server did not tell a table's columns, and the stream waited
+	"example.com/outbox-relay/internal/words"
 )
 
 // Recovery is how the relay got over something, and what that cost.
@@ -70,17 +61,17 @@ func (r Recovery) String() string {
 
 // recoveryAdvice is what a person should do about each kind.
 var recoveryAdvice = map[string]string{
-	canal.RecoveryNone:        "expected at a first start; else let Redis persist (AOF) and not evict",
-	RecoveryLost:              "let Redis persist (AOF) and not evict, and see who deletes its keys",
-	RecoveryBroken:            "see who else writes to the relay's keys in Redis; outbox-relay checkpoint history tells what was saved",
-	canal.RecoveryPurged:      "keep binlogs longer than the longest outage (binlog_expire_logs_seconds)",
-	canal.RecoveryInvalid:     "expected after a reset of the binlog or a restore of the server; else see outbox-relay checkpoint history",
-	canal.RecoveryOtherServer: "expected after a failover without GTIDs, or to a server that lacks transactions: switch GTIDs on, fail over to the most advanced replica",
-	canal.RecoveryMoved:       "nothing to do",
-	RecoveryTableGone:         "bring the table back, or reset the checkpoint to give its rows up",
-	RecoveryColumns:           "set binlog_row_metadata=FULL, so that the binlog tells the names of columns",
-	RecoveryGone:              "give the table or the column its name back; its rows are swept then, by id",
-	RecoveryMetadata:          "see the log for why the columns could not be read; SELECT on the table is needed",
+	words.RecoveryNone:        "expected at a first start; else let Redis persist (AOF) and not evict",
+	words.RecoveryLost:        "let Redis persist (AOF) and not evict, and see who deletes its keys",
+	words.RecoveryBroken:      "see who else writes to the relay's keys in Redis; outbox-relay checkpoint history tells what was saved",
+	words.RecoveryPurged:      "keep binlogs longer than the longest outage (binlog_expire_logs_seconds)",
+	words.RecoveryInvalid:     "expected after a reset of the binlog or a restore of the server; else see outbox-relay checkpoint history",
+	words.RecoveryOtherServer: "expected after a failover without GTIDs, or to a server that lacks transactions: switch GTIDs on, fail over to the most advanced replica",
+	words.RecoveryMoved:       "nothing to do",
+	words.RecoveryTableGone:   "bring the table back, or reset the checkpoint to give its rows up",
+	words.RecoveryColumns:     "set binlog_row_metadata=FULL, so that the binlog tells the names of columns",
+	words.RecoveryGone:        "give the table or the column its name back; its rows are swept then, by id",
+	words.RecoveryMetadata:    "see the log for why the columns could not be read; SELECT on the table is needed",
 }
 
 // recoveries keeps the last recovery of each kind. It may be used concurrently.
@@ -111,7 +102,7 @@ func (r *recoveries) begin(is Recovery, parts int) *recovery {
 	r.list = append(r.list, one)
 	r.publish(&one.is)
 	r.mu.Unlock()
-	if is.Kind != canal.RecoveryResumed {
+	if is.Kind != words.RecoveryResumed {
 		r.metrics.Recoveries.WithLabelValues(is.Kind).Inc()
 	}
 	return one
@@ -157,14 +148,14 @@ func (r *recoveries) missed(txn *canal.Transaction) {
 	if r == nil {
 		return
 	}
-	if n := txn.Missed[canal.MissedColumns]; n > 0 {
-		r.short(RecoveryColumns, "rows of another shape than the table has now", 0, int64(n))
+	if n := txn.Missed[words.MissedColumns]; n > 0 {
+		r.short(words.RecoveryColumns, "rows of another shape than the table has now", 0, int64(n))
 	}
-	if n := txn.Missed[canal.MissedGone]; n > 0 {
-		r.short(RecoveryGone, "rows of a table that does not exist any more, or lacks a needed column", 0, int64(n))
+	if n := txn.Missed[words.MissedGone]; n > 0 {
+		r.short(words.RecoveryGone, "rows of a table that does not exist any more, or lacks a needed column", 0, int64(n))
 	}
 	if txn.Waited > 0 {
-		r.short(RecoveryMetadata, fmt.Sprintf("the stream waited %s for a table's columns", txn.Waited.Round(time.Millisecond)), txn.Waited, 0)
+		r.short(words.RecoveryMetadata, fmt.Sprintf("the stream waited %s for a table's columns", txn.Waited.Round(time.Millisecond)), txn.Waited, 0)
 	}
 }
 
@@ -173,7 +164,7 @@ func (r *recoveries) gone(err error) *recovery {
 	if r == nil {
 		return nil
 	}
-	return r.begin(Recovery{Kind: RecoveryTableGone, Detail: err.Error()}, 1)
+	return r.begin(Recovery{Kind: words.RecoveryTableGone, Detail: err.Error()}, 1)
 }
 
 // publish shows a recovery in the metrics. The caller holds mu.
@@ -181,12 +172,12 @@ func (r *recoveries) publish(is *Recovery) {
 	set := func(outcome string, n int64) {
 		r.metrics.RecoveryRows.WithLabelValues(is.Kind, outcome).Set(float64(n))
 	}
-	set(metrics.RowsReadAgain, is.ReadAgain)
-	set(metrics.RowsAlreadySent, is.AlreadySent)
-	set(metrics.RowsInKafka, is.InKafka)
-	set(metrics.RowsLeftToSweeper, is.LeftToSweeper)
-	if is.Kind == RecoveryTableGone {
-		set(metrics.RowsHeld, is.Held)
+	set(words.RowsReadAgain, is.ReadAgain)
+	set(words.RowsAlreadySent, is.AlreadySent)
+	set(words.RowsInKafka, is.InKafka)
+	set(words.RowsLeftToSweeper, is.LeftToSweeper)
+	if is.Kind == words.RecoveryTableGone {
+		set(words.RowsHeld, is.Held)
 	}
 	r.metrics.LastRecovery.WithLabelValues(is.Kind).Set(float64(is.Began.Unix()))
 }
@@ -209,10 +200,10 @@ func (r *recoveries) all() []Recovery {
 func (r *recoveries) check() Check {
 	c := Check{Name: "recovery"}
 	for _, is := range r.all() {
-		if c.Detail == "" || is.Kind != canal.RecoveryResumed {
+		if c.Detail == "" || is.Kind != words.RecoveryResumed {
 			c.Detail = is.String()
 		}
-		if is.Kind != canal.RecoveryResumed {
+		if is.Kind != words.RecoveryResumed {
 			break
 		}
 	}
@@ -277,9 +268,9 @@ func (r *recovery) finish() {
 func (r *recoveries) tell(is Recovery) {
 	event, text := r.log.Warn(), "recovered"
 	switch {
-	case is.Kind == canal.RecoveryResumed && is.ReadAgain+is.LeftToSweeper == 0:
+	case is.Kind == words.RecoveryResumed && is.ReadAgain+is.LeftToSweeper == 0:
 		return
-	case is.Kind == canal.RecoveryResumed:
+	case is.Kind == words.RecoveryResumed:
 		event, text = r.log.Info(), "replay window passed"
 	}
 	event.Str("recovery", is.Kind).Str("detail", is.Detail).Str("saved", is.From).Str("position", is.To).Bool("range_skipped", is.Skipped).

@@ -8,7 +8,7 @@ import (
 
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
-	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/test/bubble"
 )
@@ -19,7 +19,7 @@ func newRecoveries() (*recoveries, *logBuffer) {
 }
 
 func startOf(kind string) canal.Start {
-	return canal.Start{Recovery: kind, Detail: "why", Usable: kind == canal.RecoveryResumed, Position: position.Position{File: "binlog.000009", Pos: 154}}
+	return canal.Start{Recovery: kind, Detail: "why", Usable: kind == words.RecoveryResumed, Position: position.Position{File: "binlog.000009", Pos: 154}}
 }
 
 // TestRecoveryTellsItsCost: once it has ended, in one log line with what to do, and at any time in status, readiness and
@@ -27,7 +27,7 @@ func startOf(kind string) canal.Start {
 func TestRecoveryTellsItsCost(t *testing.T) {
 	t.Parallel()
 	r, log := newRecoveries()
-	one := r.started(startOf(canal.RecoveryPurged), "binlog.000001:4", 2)
+	one := r.started(startOf(words.RecoveryPurged), "binlog.000001:4", 2)
 	one.left(30)
 	one.finish()
 	require.Contains(t, r.check().Detail, "purged (running), not read: binlog.000001:4 to binlog.000009:154")
@@ -41,7 +41,7 @@ func TestRecoveryTellsItsCost(t *testing.T) {
 	all := r.all()
 	require.Len(t, all, 1)
 	require.False(t, all[0].Ended.IsZero())
-	require.InDelta(t, 31, value(t, r.metrics.RecoveryRows.WithLabelValues("purged", metrics.RowsLeftToSweeper)), 0)
+	require.InDelta(t, 31, value(t, r.metrics.RecoveryRows.WithLabelValues("purged", words.RowsLeftToSweeper)), 0)
 	require.InDelta(t, 1, value(t, r.metrics.Recoveries.WithLabelValues("purged")), 0)
 	require.Positive(t, value(t, r.metrics.LastRecovery.WithLabelValues("purged")))
 }
@@ -50,11 +50,11 @@ func TestRecoveryTellsItsCost(t *testing.T) {
 func TestPlainStartIsNoRecovery(t *testing.T) {
 	t.Parallel()
 	r, log := newRecoveries()
-	r.started(startOf(canal.RecoveryResumed), "binlog.000001:4", 1).finish()
+	r.started(startOf(words.RecoveryResumed), "binlog.000001:4", 1).finish()
 	require.Contains(t, r.check().Detail, "resumed")
 	require.Zero(t, log.count("rec"))
-	r.started(startOf(canal.RecoveryInvalid), "binlog.000001:4", 1) // its session fails
-	again := r.started(startOf(canal.RecoveryResumed), "binlog.000009:154", 2)
+	r.started(startOf(words.RecoveryInvalid), "binlog.000001:4", 1) // its session fails
+	again := r.started(startOf(words.RecoveryResumed), "binlog.000009:154", 2)
 	again.looked([]replayVerdict{replaySettled})
 	again.finish()
 	again.finish()
@@ -70,7 +70,7 @@ func TestRecoveriesWhileItRuns(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		r, log := newRecoveries()
 		for range 3 {
-			r.missed(&canal.Transaction{Missed: map[string]int{canal.MissedColumns: 4, canal.MissedXA: 1}})
+			r.missed(&canal.Transaction{Missed: map[string]int{words.MissedColumns: 4, words.MissedXA: 1}})
 		}
 		r.missed(&canal.Transaction{Waited: 3 * time.Second})
 		gone := r.gone(store.ErrGone)
@@ -79,13 +79,13 @@ func TestRecoveriesWhileItRuns(t *testing.T) {
 		gone.finish()
 		all := r.all()
 		require.Len(t, all, 3)
-		require.Equal(t, []string{RecoveryTableGone, RecoveryMetadata, RecoveryColumns}, []string{all[0].Kind, all[1].Kind, all[2].Kind})
+		require.Equal(t, []string{words.RecoveryTableGone, words.RecoveryMetadata, words.RecoveryColumns}, []string{all[0].Kind, all[1].Kind, all[2].Kind})
 		require.Equal(t, time.Minute, all[0].Ended.Sub(all[0].Began))
 		require.EqualValues(t, 7, all[0].Held)
 		require.Equal(t, 3*time.Second, all[1].Ended.Sub(all[1].Began))
 		require.EqualValues(t, 12, all[2].LeftToSweeper)
 		require.Equal(t, 3, log.count(`"recovered"`))
-		require.InDelta(t, 1, value(t, r.metrics.Recoveries.WithLabelValues(RecoveryColumns)), 0, "what comes together is one")
+		require.InDelta(t, 1, value(t, r.metrics.Recoveries.WithLabelValues(words.RecoveryColumns)), 0, "what comes together is one")
 	})
 }
 
@@ -93,11 +93,11 @@ func TestRecoveriesWhileItRuns(t *testing.T) {
 func TestRowsThatAreLeftEndTheSession(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := &leadership{}
-		txn := &canal.Transaction{Missed: map[string]int{canal.MissedColumns: 2}}
+		txn := &canal.Transaction{Missed: map[string]int{words.MissedColumns: 2}}
 		p := &pump{replay: &replay{}, mayLeave: l.mayLeave, everything: true}
 		require.False(t, p.leaves(txn), "it is recorded")
 		p.replay.over = true
-		require.False(t, p.leaves(&canal.Transaction{Missed: map[string]int{canal.MissedXA: 1, canal.MissedGone: 1}}))
+		require.False(t, p.leaves(&canal.Transaction{Missed: map[string]int{words.MissedXA: 1, words.MissedGone: 1}}))
 		require.True(t, p.leaves(txn))
 		require.False(t, p.leaves(txn))
 		advance(t, leftPause)

@@ -12,6 +12,7 @@ import (
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 )
 
 // saver adds up what has become safe and saves it. Redis being away delays the checkpoint and nothing else.
@@ -140,15 +141,15 @@ func (s *saver) outcome(rec checkpoint.Record, err error) error {
 	s.mu.Unlock()
 	switch {
 	case errors.Is(err, checkpoint.ErrFenced):
-		s.metrics.CheckpointSaves.WithLabelValues(metrics.SaveFenced).Inc()
+		s.metrics.CheckpointSaves.WithLabelValues(words.SaveFenced).Inc()
 		return err
 	case err != nil:
-		s.metrics.CheckpointSaves.WithLabelValues(metrics.SaveFailed).Inc()
+		s.metrics.CheckpointSaves.WithLabelValues(words.SaveFailed).Inc()
 		if before == nil {
 			s.log.Warn().Err(err).Msg("checkpoint not saved, will go on trying; publishing goes on")
 		}
 	default:
-		s.metrics.CheckpointSaves.WithLabelValues(metrics.SaveOK).Inc()
+		s.metrics.CheckpointSaves.WithLabelValues(words.SaveOK).Inc()
 		if before != nil {
 			s.log.Info().Stringer("position", rec.Position).Msg("checkpoint saved again")
 		}

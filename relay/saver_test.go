@@ -11,7 +11,7 @@ import (
 
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/checkpoint"
-	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/test/bubble"
 )
 
@@ -103,8 +103,8 @@ func TestSaverGoesOnWithoutRedis(t *testing.T) {
 		_, saved, err = b.state()
 		require.NoError(t, err)
 		require.Equal(t, time.Now(), saved)
-		require.InDelta(t, 61, value(t, b.metrics.CheckpointSaves.WithLabelValues(metrics.SaveFailed)), 0)
-		require.InDelta(t, 1, value(t, b.metrics.CheckpointSaves.WithLabelValues(metrics.SaveOK)), 0)
+		require.InDelta(t, 61, value(t, b.metrics.CheckpointSaves.WithLabelValues(words.SaveFailed)), 0)
+		require.InDelta(t, 1, value(t, b.metrics.CheckpointSaves.WithLabelValues(words.SaveOK)), 0)
 	})
 }
 
@@ -116,7 +116,7 @@ func TestSaverEndsWhenFenced(t *testing.T) {
 		b.store.setFail(checkpoint.ErrFenced)
 		b.tracker.Begin(endAt(1), 0)
 		require.ErrorIs(t, <-ended, checkpoint.ErrFenced)
-		require.InDelta(t, 1, value(t, b.metrics.CheckpointSaves.WithLabelValues(metrics.SaveFenced)), 0)
+		require.InDelta(t, 1, value(t, b.metrics.CheckpointSaves.WithLabelValues(words.SaveFenced)), 0)
 	})
 }
 

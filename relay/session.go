@@ -11,6 +11,7 @@ import (
 
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/sweeper"
@@ -201,7 +202,7 @@ func (l *leadership) stream(ctx context.Context, reader Reader, fail context.Can
 	}
 	// The topics are read after the start was chosen: what is committed in between is in both, and so deferred.
 	// From the oldest binlog on, rows may be pending that are older than that.
-	s.everything = !start.Usable || start.Recovery == canal.RecoveryNone || l.unrecorded
+	s.everything = !start.Usable || start.Recovery == words.RecoveryNone || l.unrecorded
 	left, err := l.rebuild(ctx, s, s.everything)
 	if err != nil {
 		return nil, errors.Join(err, s.flow.producer.Close(ctx))

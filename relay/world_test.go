@@ -13,6 +13,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/relay"
@@ -254,10 +255,10 @@ type reader struct {
 
 func (r *reader) Resolve(ctx context.Context, saved position.Position, have bool, _ string) (canal.Start, error) {
 	if have {
-		return canal.Start{Position: saved, Recovery: canal.RecoveryResumed, Usable: true}, nil
+		return canal.Start{Position: saved, Recovery: words.RecoveryResumed, Usable: true}, nil
 	}
 	end, err := r.End(ctx)
-	return canal.Start{Position: end, Recovery: canal.RecoveryNone}, err
+	return canal.Start{Position: end, Recovery: words.RecoveryNone}, err
 }
 
 func (r *reader) Stream(_ context.Context, from position.Position) error {
@@ -292,7 +293,7 @@ func (r *reader) Next(ctx context.Context) (*canal.Transaction, error) {
 			r.mu.Unlock()
 			txn := canal.NewTransaction(entry.end, entry.at, entry.rows...)
 			if entry.left > 0 {
-				txn.Kick, txn.Missed = true, map[string]int{canal.MissedColumns: entry.left}
+				txn.Kick, txn.Missed = true, map[string]int{words.MissedColumns: entry.left}
 			}
 			return txn, nil
 		}

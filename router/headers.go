@@ -6,23 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
-
-// The headers that the relay writes itself. A row's own headers of these names, or of any name that begins with
-// outbox_, are left out: the relay's values are what consumers deduplicate by.
-const (
-	HeaderMsgID       = "msg_id"
-	HeaderSource      = "outbox_source"
-	HeaderPosition    = "outbox_position"
-	HeaderCreated     = "outbox_created"
-	HeaderTraceParent = "traceparent"
-	// HeaderResend is the one of them that comes from the row's headers: an operator has sent the message again from the
-	// history, so many times by now.
-	HeaderResend = "outbox_resend"
-)
-
-const reservedPrefix = "outbox_"
 
 // headers builds the record's headers in a fixed order: the relay's, traceparent, then the row's own by name. It also
 // returns the bytes of the msg_id, which are the key of rows that have none.
@@ -41,15 +27,15 @@ func (r *Router) headers(row *outbox.Row, position string) ([]Header, []byte, *R
 	msgID := value(row.MsgID)
 	headers := make([]Header, 0, 5+len(own))
 	headers = append(headers,
-		Header{HeaderMsgID, msgID},
-		Header{HeaderSource, r.source},
-		Header{HeaderPosition, value(position)},
+		Header{words.HeaderMsgID, msgID},
+		Header{words.HeaderSource, r.source},
+		Header{words.HeaderPosition, value(position)},
 	)
 	if row.Created != "" {
-		headers = append(headers, Header{HeaderCreated, value(row.Created)})
+		headers = append(headers, Header{words.HeaderCreated, value(row.Created)})
 	}
 	if row.TraceParent != "" {
-		headers = append(headers, Header{HeaderTraceParent, value(row.TraceParent)})
+		headers = append(headers, Header{words.HeaderTraceParent, value(row.TraceParent)})
 	}
 	return append(headers, own...), msgID, nil
 }
@@ -63,17 +49,17 @@ func ownHeaders(row *outbox.Row) ([]Header, *Refusal) {
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
-		return nil, refuse(ReasonHeadersInvalid, "the headers are no JSON object; write them as {\"name\": \"value\"}")
+		return nil, refuse(words.RefusedHeadersInvalid, "the headers are no JSON object; write them as {\"name\": \"value\"}")
 	}
 	own := make([]Header, 0, len(members))
 	for name, raw := range members {
 		switch raw[0] {
 		case '{', '[':
-			return nil, refuse(ReasonHeadersInvalid, "a header's value is an object or an array; write headers as {\"name\": \"value\"}")
+			return nil, refuse(words.RefusedHeadersInvalid, "a header's value is an object or an array; write headers as {\"name\": \"value\"}")
 		case 'n':
 			continue
 		}
-		if reserved(name, row) && (name != HeaderResend || !isCount(raw)) {
+		if reserved(name, row) && (name != words.HeaderResend || !isCount(raw)) {
 			continue
 		}
 		value := []byte(raw)
@@ -93,7 +79,9 @@ func isCount(raw []byte) bool {
 	return ok && closed && len(digits) > 0 && len(digits) < 10 && len(bytes.Trim(digits, "0123456789")) == 0
 }
 
+// reserved reports whether a row's own header is left out: the relay writes one of that name, by whose value consumers
+// deduplicate, or the name is kept for it.
 func reserved(name string, row *outbox.Row) bool {
-	return name == HeaderMsgID || strings.HasPrefix(name, reservedPrefix) ||
-		name == HeaderTraceParent && row.TraceParent != ""
+	return name == words.HeaderMsgID || strings.HasPrefix(name, words.HeaderReserved) ||
+		name == words.HeaderTraceParent && row.TraceParent != ""
 }

@@ -11,6 +11,7 @@ import (
 	"path"
 	"strings"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -124,17 +125,17 @@ func checkPattern(pattern string) error {
 }
 
 // Route builds the row's record. position is the value of the outbox_position header: "server/file:pos/row", or
-// "sweep". The record shares the row's content and key. The error is always a *Refusal: the row can never be sent.
+// words.PositionSweep. The record shares the row's content and key. The error is always a *Refusal: the row can never be sent.
 func (r *Router) Route(row *outbox.Row, position string) (*Record, error) {
 	if row.MsgID == "" {
-		return nil, refuse(ReasonMsgIDEmpty, "msg_id is empty: consumers could not tell the message from another; give the row a unique msg_id")
+		return nil, refuse(words.RefusedMsgIDEmpty, "msg_id is empty: consumers could not tell the message from another; give the row a unique msg_id")
 	}
 	topic, rule := r.match(row.Topic)
 	if refusal := r.allowed(topic); refusal != nil {
 		return nil, refusal
 	}
 	if len(row.Content) == 0 {
-		return nil, refuse(ReasonContentEmpty, "the content is empty, which Kafka would take for a deletion; give the row a content")
+		return nil, refuse(words.RefusedContentEmpty, "the content is empty, which Kafka would take for a deletion; give the row a content")
 	}
 	headers, msgID, refusal := r.headers(row, position)
 	if refusal != nil {
@@ -149,7 +150,7 @@ func (r *Router) Route(row *outbox.Row, position string) (*Record, error) {
 
 func (r *Router) tooLarge(rec *Record, size int) *Refusal {
 	if headers := headersSize(rec.Headers); headers > r.maxBytes/2 && len(rec.Value) <= r.maxBytes/2 {
-		return refuse(ReasonHeadersTooLarge, "the headers alone take %d bytes of the %d that a message may have; make them smaller", headers, r.maxBytes)
+		return refuse(words.RefusedHeadersTooLarge, "the headers alone take %d bytes of the %d that a message may have; make them smaller", headers, r.maxBytes)
 	}
-	return refuse(ReasonTooLarge, "the message takes %d bytes and may have %d; make it smaller, or raise kafka.max_message_bytes and the topic's max.message.bytes", size, r.maxBytes)
+	return refuse(words.RefusedTooLarge, "the message takes %d bytes and may have %d; make it smaller, or raise kafka.max_message_bytes and the topic's max.message.bytes", size, r.maxBytes)
 }

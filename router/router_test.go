@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
 )
@@ -67,7 +68,7 @@ func TestStreamAndSweeperDifferInThePositionOnly(t *testing.T) {
 	for range 20 { // what depended on a map's order would show
 		sweep, err := r.Route(in, "sweep")
 		require.NoError(t, err)
-		assert.Equal(t, "sweep", header(sweep, router.HeaderPosition))
+		assert.Equal(t, "sweep", header(sweep, words.HeaderPosition))
 		sweep.Headers[2] = stream.Headers[2]
 		assert.Empty(t, cmp.Diff(stream, sweep))
 	}
@@ -119,28 +120,28 @@ func TestRefusals(t *testing.T) {
 		name   string
 		cfg    router.Config
 		change func(*outbox.Row)
-		want   router.Reason
+		want   string
 	}{
-		{"ErrTopicEmpty", router.Config{}, func(r *outbox.Row) { r.Topic = "" }, router.ReasonTopicInvalid},
-		{"ErrTopicSpace", router.Config{}, func(r *outbox.Row) { r.Topic = "a b" }, router.ReasonTopicInvalid},
-		{"ErrTopicUTF8", router.Config{}, func(r *outbox.Row) { r.Topic = "订单" }, router.ReasonTopicInvalid},
-		{"ErrTopicDots", router.Config{}, func(r *outbox.Row) { r.Topic = ".." }, router.ReasonTopicInvalid},
-		{"ErrTopicLong", router.Config{}, func(r *outbox.Row) { r.Topic = strings.Repeat("a", 250) }, router.ReasonTopicInvalid},
-		{"ErrRoutedTopicLong", router.Config{Routes: []router.Route{{Match: "*", Topic: "{topic}{topic}"}}}, func(r *outbox.Row) { r.Topic = strings.Repeat("a", 125) }, router.ReasonTopicInvalid},
-		{"ErrKafkasOwn", router.Config{}, func(r *outbox.Row) { r.Topic = "__consumer_offsets" }, router.ReasonTopicNotAllowed},
-		{"ErrNotAllowed", router.Config{Allow: []string{"pay*", "ord"}}, func(*outbox.Row) {}, router.ReasonTopicNotAllowed},
-		{"ErrAllowIsForTheTarget", router.Config{Allow: []string{"orders"}, Routes: []router.Route{{Match: "orders", Topic: "elsewhere"}}}, func(*outbox.Row) {}, router.ReasonTopicNotAllowed},
-		{"ErrContentEmpty", router.Config{}, func(r *outbox.Row) { r.Content = nil }, router.ReasonContentEmpty},
-		{"ErrMsgIDEmpty", router.Config{}, func(r *outbox.Row) { r.MsgID = "" }, router.ReasonMsgIDEmpty},
-		{"ErrTooLarge", router.Config{MaxMessageBytes: 1000}, func(r *outbox.Row) { r.Content = []byte(secret + strings.Repeat("x", 900)) }, router.ReasonTooLarge},
-		{"ErrTooLargeByKey", router.Config{MaxMessageBytes: 1000}, func(r *outbox.Row) { r.Key = []byte(secret + strings.Repeat("x", 900)) }, router.ReasonTooLarge},
-		{"ErrHeadersTooLarge", router.Config{MaxMessageBytes: 1000}, func(r *outbox.Row) { r.Headers = []byte(`{"h":"` + strings.Repeat("x", 900) + `"}`) }, router.ReasonHeadersTooLarge},
-		{"ErrHeadersNoJSON", router.Config{}, func(r *outbox.Row) { r.Headers = []byte(secret) }, router.ReasonHeadersInvalid},
-		{"ErrHeadersArray", router.Config{}, func(r *outbox.Row) { r.Headers = []byte(`["` + secret + `"]`) }, router.ReasonHeadersInvalid},
-		{"ErrHeadersCut", router.Config{}, func(r *outbox.Row) { r.Headers = []byte(`{"a": "` + secret) }, router.ReasonHeadersInvalid},
-		{"ErrHeadersTrailing", router.Config{}, func(r *outbox.Row) { r.Headers = []byte(`{} {}`) }, router.ReasonHeadersInvalid},
-		{"ErrHeaderNested", router.Config{}, func(r *outbox.Row) { r.Headers = []byte(`{"` + secret + `": {"x": 1}}`) }, router.ReasonHeadersInvalid},
-		{"ErrHeaderList", router.Config{}, func(r *outbox.Row) { r.Headers = []byte(`{"a": ["` + secret + `"]}`) }, router.ReasonHeadersInvalid},
+		{"ErrTopicEmpty", router.Config{}, func(r *outbox.Row) { r.Topic = "" }, words.RefusedTopicInvalid},
+		{"ErrTopicSpace", router.Config{}, func(r *outbox.Row) { r.Topic = "a b" }, words.RefusedTopicInvalid},
+		{"ErrTopicUTF8", router.Config{}, func(r *outbox.Row) { r.Topic = "订单" }, words.RefusedTopicInvalid},
+		{"ErrTopicDots", router.Config{}, func(r *outbox.Row) { r.Topic = ".." }, words.RefusedTopicInvalid},
+		{"ErrTopicLong", router.Config{}, func(r *outbox.Row) { r.Topic = strings.Repeat("a", 250) }, words.RefusedTopicInvalid},
+		{"ErrRoutedTopicLong", router.Config{Routes: []router.Route{{Match: "*", Topic: "{topic}{topic}"}}}, func(r *outbox.Row) { r.Topic = strings.Repeat("a", 125) }, words.RefusedTopicInvalid},
+		{"ErrKafkasOwn", router.Config{}, func(r *outbox.Row) { r.Topic = "__consumer_offsets" }, words.RefusedTopicNotAllowed},
+		{"ErrNotAllowed", router.Config{Allow: []string{"pay*", "ord"}}, func(*outbox.Row) {}, words.RefusedTopicNotAllowed},
+		{"ErrAllowIsForTheTarget", router.Config{Allow: []string{"orders"}, Routes: []router.Route{{Match: "orders", Topic: "elsewhere"}}}, func(*outbox.Row) {}, words.RefusedTopicNotAllowed},
+		{"ErrContentEmpty", router.Config{}, func(r *outbox.Row) { r.Content = nil }, words.RefusedContentEmpty},
+		{"ErrMsgIDEmpty", router.Config{}, func(r *outbox.Row) { r.MsgID = "" }, words.RefusedMsgIDEmpty},
+		{"ErrTooLarge", router.Config{MaxMessageBytes: 1000}, func(r *outbox.Row) { r.Content = []byte(secret + strings.Repeat("x", 900)) }, words.RefusedTooLarge},
+		{"ErrTooLargeByKey", router.Config{MaxMessageBytes: 1000}, func(r *outbox.Row) { r.Key = []byte(secret + strings.Repeat("x", 900)) }, words.RefusedTooLarge},
+		{"ErrHeadersTooLarge", router.Config{MaxMessageBytes: 1000}, func(r *outbox.Row) { r.Headers = []byte(`{"h":"` + strings.Repeat("x", 900) + `"}`) }, words.RefusedHeadersTooLarge},
+		{"ErrHeadersNoJSON", router.Config{}, func(r *outbox.Row) { r.Headers = []byte(secret) }, words.RefusedHeadersInvalid},
+		{"ErrHeadersArray", router.Config{}, func(r *outbox.Row) { r.Headers = []byte(`["` + secret + `"]`) }, words.RefusedHeadersInvalid},
+		{"ErrHeadersCut", router.Config{}, func(r *outbox.Row) { r.Headers = []byte(`{"a": "` + secret) }, words.RefusedHeadersInvalid},
+		{"ErrHeadersTrailing", router.Config{}, func(r *outbox.Row) { r.Headers = []byte(`{} {}`) }, words.RefusedHeadersInvalid},
+		{"ErrHeaderNested", router.Config{}, func(r *outbox.Row) { r.Headers = []byte(`{"` + secret + `": {"x": 1}}`) }, words.RefusedHeadersInvalid},
+		{"ErrHeaderList", router.Config{}, func(r *outbox.Row) { r.Headers = []byte(`{"a": ["` + secret + `"]}`) }, words.RefusedHeadersInvalid},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -151,7 +152,7 @@ func TestRefusals(t *testing.T) {
 			var refusal *router.Refusal
 			require.ErrorAs(t, err, &refusal)
 			assert.Equal(t, c.want, refusal.Reason)
-			assert.Contains(t, router.Reasons(), refusal.Reason)
+			assert.Contains(t, words.Refusals(), refusal.Reason)
 			assert.NotContains(t, refusal.Text, secret)
 			assert.Less(t, len(refusal.Text), 300, "a person reads it")
 			assert.Equal(t, refusal.Text, err.Error())
@@ -235,7 +236,7 @@ func TestSizeBoundsTheLimit(t *testing.T) {
 	_, err = newRouter(t, router.Config{MaxMessageBytes: rec.Size() - 1}).Route(in, "sweep")
 	var refusal *router.Refusal
 	require.ErrorAs(t, err, &refusal)
-	assert.Equal(t, router.ReasonTooLarge, refusal.Reason)
+	assert.Equal(t, words.RefusedTooLarge, refusal.Reason)
 }
 
 func TestCheckTopicName(t *testing.T) {

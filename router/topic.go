@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -75,11 +76,11 @@ func matches(pattern, topic string) bool {
 // allowed refuses names that Kafka does not take and topics that the operator does not want written.
 func (r *Router) allowed(topic string) *Refusal {
 	if err := CheckTopicName(topic); err != nil {
-		return refuse(ReasonTopicInvalid, "topic %s is impossible: %v; correct the row's topic or add a route for it", quote(topic), err)
+		return refuse(words.RefusedTopicInvalid, "topic %s is impossible: %v; correct the row's topic or add a route for it", quote(topic), err)
 	}
 	if len(r.allow) == 0 {
 		if strings.HasPrefix(topic, "__") {
-			return refuse(ReasonTopicNotAllowed, "topic %s is one of Kafka's own; name it in router.allow if it is meant", quote(topic))
+			return refuse(words.RefusedTopicNotAllowed, "topic %s is one of Kafka's own; name it in router.allow if it is meant", quote(topic))
 		}
 		return nil
 	}
@@ -88,5 +89,5 @@ func (r *Router) allowed(topic string) *Refusal {
 			return nil
 		}
 	}
-	return refuse(ReasonTopicNotAllowed, "topic %s is not in router.allow; add it there or correct the row's topic", quote(topic))
+	return refuse(words.RefusedTopicNotAllowed, "topic %s is not in router.allow; add it there or correct the row's topic", quote(topic))
 }

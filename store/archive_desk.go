@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -19,9 +20,6 @@ type Archived struct {
 	// At is when it was archived, as the database prints it.
 	At string
 }
-
-// ResendHeader tells consumers that a message was sent again from the history, and how often by now.
-const ResendHeader = "outbox_resend"
 
 // ShowArchived returns the messages of the histories that an id or msg_id names, the newest first, with their contents.
 // Histories that do not exist are left out.
@@ -101,7 +99,7 @@ var ErrInTable = errors.New("its table has a message of that id or msg_id")
 
 // Resend brings an archived message back into its table as a pending one, in one transaction, so that it goes the ordinary
 // way: in order, marked, and safe from crashes. It keeps its msg_id and everything else but its id, where the table gives
-// ids, and carries one more header (ResendHeader). note is kept in last_error where the table has it. ErrInTable when the
+// ids, and carries one more header (words.HeaderResend). note is kept in last_error where the table has it. ErrInTable when the
 // table has the message again; ErrFilter when the table has no headers column, or the message's headers are no JSON object.
 func (s *Store) Resend(ctx context.Context, a Archived, note string) error {
 	headers, err := resendHeaders(a.Headers)
@@ -229,12 +227,12 @@ func resendHeaders(text []byte) (string, error) {
 	}
 	var before string
 	count := 0
-	if json.Unmarshal(headers[ResendHeader], &before) == nil {
+	if json.Unmarshal(headers[words.HeaderResend], &before) == nil {
 		if n, err := strconv.Atoi(before); err == nil {
 			count = n
 		}
 	}
-	headers[ResendHeader] = json.RawMessage(strconv.Quote(strconv.Itoa(count + 1)))
+	headers[words.HeaderResend] = json.RawMessage(strconv.Quote(strconv.Itoa(count + 1)))
 	merged, err := json.Marshal(headers)
 	return string(merged), err
 }

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
@@ -51,9 +51,9 @@ func (s *Sweeper) prepareWith(ctx context.Context, rows []outbox.Row, drained bo
 			s.prepareBodyless(b, &rows[i], err)
 			continue
 		}
-		rec, err := s.router.Route(&rows[i], positionHeader)
+		rec, err := s.router.Route(&rows[i], words.PositionSweep)
 		if err == nil && s.out.Published(rec.Topic, rows[i].MsgID) {
-			s.metrics.Suppressed.WithLabelValues(metrics.ByTail).Inc()
+			s.metrics.Suppressed.WithLabelValues(words.SuppressedByTail).Inc()
 			b.sent = append(b.sent, rows[i].Ref())
 			continue
 		}
@@ -65,9 +65,9 @@ func (s *Sweeper) prepareWith(ctx context.Context, rows []outbox.Row, drained bo
 			b.ready = append(b.ready, prepared{row: rows[i], rec: rec, why: designed[i]})
 			continue
 		}
-		reason := "unroutable"
+		reason := words.RefusedUnroutable
 		if refusal, ok := errors.AsType[*router.Refusal](err); ok {
-			reason = string(refusal.Reason)
+			reason = refusal.Reason
 		}
 		s.noteDead(b, &rows[i], reason, err)
 	}
@@ -81,9 +81,6 @@ func (s *Sweeper) prepareBodyless(b *batch, row *outbox.Row, err error) {
 	}
 	b.ready = append(b.ready, prepared{row: *row, rec: &router.Record{Topic: row.Topic}, bodyless: err})
 }
-
-// positionHeader is the outbox_position of a record that the sweeper sends.
-const positionHeader = "sweep"
 
 // take removes the first row that is ready.
 func (b *batch) take() prepared {
@@ -250,7 +247,7 @@ func (s *Sweeper) noteDead(b *batch, row *outbox.Row, reason string, err error) 
 }
 
 func (s *Sweeper) noteSent(b *batch, p *prepared) {
-	s.metrics.Published.WithLabelValues(s.metrics.Topic(p.rec.Topic), metrics.OriginSweep).Inc()
+	s.metrics.Published.WithLabelValues(s.metrics.Topic(p.rec.Topic), words.OriginSweep).Inc()
 	if p.why != "" {
 		s.metrics.SweepSent.WithLabelValues(p.why).Inc()
 	}
@@ -295,11 +292,11 @@ func (s *Sweeper) write(ctx context.Context, b *batch) (Result, error) {
 		errs = append(errs, insist(ctx, func(ctx context.Context) error { return s.rows.Release(ctx, b.release) }))
 	}
 	r := Result{Sent: len(b.sent), Failed: len(b.failed), Dead: dead, Parked: len(b.park)}
-	s.count("sent", len(b.sent))
-	s.count("failed", len(b.failed))
-	s.count("dead", dead)
-	s.count("released", len(b.release))
-	s.count("parked", len(b.park))
+	s.count(words.SweptRowSent, len(b.sent))
+	s.count(words.SweptRowFailed, len(b.failed))
+	s.count(words.SweptRowDead, dead)
+	s.count(words.SweptRowReleased, len(b.release))
+	s.count(words.SweptRowParked, len(b.park))
 	return r, errors.Join(errs...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
 )
@@ -74,7 +75,7 @@ const lookAgain = 5 * time.Second
 // appeared reports whether the topic that the row goes to did not exist when it was last tried, and does now. If not, the
 // row's topic is left alone for a while.
 func (s *Sweeper) appeared(ctx context.Context, row *outbox.Row) bool {
-	rec, err := s.router.Route(row, positionHeader)
+	rec, err := s.router.Route(row, words.PositionSweep)
 	if err != nil || s.out.Appeared(ctx, rec.Topic) {
 		return true
 	}

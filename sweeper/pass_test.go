@@ -10,7 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/sweeper"
 	"example.com/outbox-relay/test/bubble"
@@ -44,7 +44,7 @@ func TestFirstToATopicGoesAlone(t *testing.T) {
 	require.Equal(t, []string{"begin orders", "acked orders"}, b.gate.done())
 	require.Equal(t, []string{"claim m1 m2 m3", "sent m1 m2 m3"}, b.table.done())
 	require.Equal(t, 1, b.broker.marked)
-	require.InDelta(t, 3, value(t, b.metrics.Published.WithLabelValues("orders", metrics.OriginSweep)), 0)
+	require.InDelta(t, 3, value(t, b.metrics.Published.WithLabelValues("orders", words.OriginSweep)), 0)
 	require.False(t, b.pass(t).More)
 }
 
@@ -164,7 +164,7 @@ func TestPublishedRowsAreOnlyMarked(t *testing.T) {
 	require.Equal(t, sweeper.Result{Sent: 2}, b.pass(t))
 	require.Equal(t, []string{"m2"}, b.broker.published())
 	require.Equal(t, outbox.Sent, b.table.status(1))
-	require.InDelta(t, 1, value(t, b.metrics.Suppressed.WithLabelValues(metrics.ByTail)), 0)
+	require.InDelta(t, 1, value(t, b.metrics.Suppressed.WithLabelValues(words.SuppressedByTail)), 0)
 }
 
 func TestBehindSendsNothing(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -66,7 +67,7 @@ func NewReckoning(m *metrics.Source) *Reckoning {
 }
 
 // Begin tells that a stream begins: what is pending now may have been told of before.
-func (r *Reckoning) Begin() { r.tell(metrics.MissedStart, 0, true, time.Time{}) }
+func (r *Reckoning) Begin() { r.tell(words.MissedStart, 0, true, time.Time{}) }
 
 // Delivered counts a message of the stream.
 func (r *Reckoning) Delivered() {
@@ -117,7 +118,7 @@ func (r *Reckoning) Totals() Totals {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := Totals{Delivered: r.delivered.Load(), Unexplained: r.counts[metrics.MissedUnexplained], Reasons: map[string]int64{}}
+	t := Totals{Delivered: r.delivered.Load(), Unexplained: r.counts[words.MissedUnexplained], Reasons: map[string]int64{}}
 	for reason, n := range r.counts {
 		t.Recovered += n
 		t.Reasons[reason] = n
@@ -157,13 +158,13 @@ func (r *Reckoning) why(row *outbox.Row, drained bool) (reason, design string) {
 	}
 	switch {
 	case row.Status == outbox.Failed:
-		return "", metrics.SweptRetry
+		return "", words.SweptRetry
 	case row.NextRetry != "" && drained:
-		return "", metrics.SweptDeferred
+		return "", words.SweptDeferred
 	case row.NextRetry != "":
-		return "", metrics.SweptDelayed
+		return "", words.SweptDelayed
 	}
-	for _, reason := range metrics.MissedReasons() {
+	for _, reason := range words.Missed() {
 		n, ok := r.number[reason]
 		if !ok {
 			continue
@@ -179,7 +180,7 @@ func (r *Reckoning) why(row *outbox.Row, drained bool) (reason, design string) {
 	if reason, ok := r.behind[row.Topic]; ok {
 		return reason, ""
 	}
-	return metrics.MissedUnexplained, ""
+	return words.MissedUnexplained, ""
 }
 
 // looked tells that a pass which began at a time, less what it left out as too fresh, has found everything pending but the
@@ -201,7 +202,7 @@ func (r *Reckoning) looked(upTo time.Time, closed []string) {
 			delete(r.behind, topic)
 		}
 	}
-	for _, reason := range metrics.MissedReasons() {
+	for _, reason := range words.Missed() {
 		n, ok := r.number[reason]
 		if !ok || !over(n) {
 			continue

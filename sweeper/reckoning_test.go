@@ -8,8 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/canal"
-	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/bubble"
 )
@@ -33,7 +32,7 @@ func (b *bench) silent(topic string, ids ...uint64) {
 func (b *bench) reasons(t *testing.T) map[string]int {
 	t.Helper()
 	counted := map[string]int{}
-	for _, reason := range metrics.MissedReasons() {
+	for _, reason := range words.Missed() {
 		if n := int(value(t, b.metrics.StreamMissed.WithLabelValues(reason))); n > 0 {
 			counted[reason] = n
 		}
@@ -44,7 +43,7 @@ func (b *bench) reasons(t *testing.T) map[string]int {
 		sum += n
 	}
 	require.EqualValues(t, sum, totals.Recovered)
-	require.EqualValues(t, counted[metrics.MissedUnexplained], totals.Unexplained)
+	require.EqualValues(t, counted[words.MissedUnexplained], totals.Unexplained)
 	return counted
 }
 
@@ -64,7 +63,7 @@ func TestRowsNobodyToldOfAreUnexplained(t *testing.T) {
 		b.silent("orders", 1, 2, 3, 4)
 		wait(t, interval)
 		require.Len(t, b.broker.published(), 4)
-		require.Equal(t, map[string]int{metrics.MissedUnexplained: 4}, b.reasons(t))
+		require.Equal(t, map[string]int{words.MissedUnexplained: 4}, b.reasons(t))
 	})
 }
 
@@ -81,7 +80,7 @@ func TestDesignedRowsAreCountedApart(t *testing.T) {
 	b.pass(t)
 	require.Len(t, b.broker.published(), 5)
 	require.Empty(t, b.reasons(t))
-	for reason, n := range map[string]int{metrics.SweptRetry: 2, metrics.SweptDelayed: 1, metrics.SweptDeferred: 2} {
+	for reason, n := range map[string]int{words.SweptRetry: 2, words.SweptDelayed: 1, words.SweptDeferred: 2} {
 		require.InDelta(t, n, value(t, b.metrics.SweepSent.WithLabelValues(reason)), 0, reason)
 	}
 }
@@ -95,7 +94,7 @@ func TestMissedRowCountsOnce(t *testing.T) {
 		b.broker.refuse = refuse(errRefused, "m1")
 		b.start(t)
 		wait(t, 5*time.Minute)
-		require.Equal(t, map[string]int{metrics.MissedUnexplained: 3}, b.reasons(t))
+		require.Equal(t, map[string]int{words.MissedUnexplained: 3}, b.reasons(t))
 	})
 }
 
@@ -104,7 +103,7 @@ func TestMissedRowCountsOnce(t *testing.T) {
 func TestEveryReasonOfTheReaderIsCounted(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{
-		canal.MissedXA, canal.MissedColumns, canal.MissedGone, canal.MissedDecode, canal.MissedLarge, canal.MissedStatement, canal.MissedIncident,
+		words.MissedXA, words.MissedColumns, words.MissedGone, words.MissedDecode, words.MissedLarge, words.MissedStatement, words.MissedIncident,
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
@@ -126,24 +125,24 @@ func TestReasonsThatTheStreamTells(t *testing.T) {
 		want map[string]int
 	}{
 		{
-			"rows by name", func(b *bench) { b.reckoning.Rows(metrics.MissedUpdate, refsOf(2, 4)) },
-			map[string]int{metrics.MissedUpdate: 2, metrics.MissedUnexplained: 2},
+			"rows by name", func(b *bench) { b.reckoning.Rows(words.MissedUpdate, refsOf(2, 4)) },
+			map[string]int{words.MissedUpdate: 2, words.MissedUnexplained: 2},
 		},
-		{"rows by number", func(b *bench) { b.reckoning.Number("xa", 3) }, map[string]int{"xa": 3, metrics.MissedUnexplained: 1}},
+		{"rows by number", func(b *bench) { b.reckoning.Number("xa", 3) }, map[string]int{"xa": 3, words.MissedUnexplained: 1}},
 		{"nobody knows how many", func(b *bench) { b.reckoning.Some("statement") }, map[string]int{"statement": 4}},
 		{
-			"two of them", func(b *bench) { b.reckoning.Number("columns", 1); b.reckoning.Some(metrics.MissedDDL) },
-			map[string]int{"columns": 1, metrics.MissedDDL: 3},
+			"two of them", func(b *bench) { b.reckoning.Number("columns", 1); b.reckoning.Some(words.MissedDDL) },
+			map[string]int{"columns": 1, words.MissedDDL: 3},
 		},
 		{
-			"nothing", func(b *bench) { b.reckoning.Number("xa", 0); b.reckoning.Rows(metrics.MissedUpdate, nil) },
-			map[string]int{metrics.MissedUnexplained: 4},
+			"nothing", func(b *bench) { b.reckoning.Number("xa", 0); b.reckoning.Rows(words.MissedUpdate, nil) },
+			map[string]int{words.MissedUnexplained: 4},
 		},
 		{"more than can be named", func(b *bench) {
 			for i := range uint64(21_000) {
-				b.reckoning.Rows(metrics.MissedUpdate, refsOf(100+i))
+				b.reckoning.Rows(words.MissedUpdate, refsOf(100+i))
 			}
-		}, map[string]int{metrics.MissedUpdate: 4}},
+		}, map[string]int{words.MissedUpdate: 4}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -165,7 +164,7 @@ func TestReasonsThatTheStreamTells(t *testing.T) {
 func TestReasonsEnd(t *testing.T) {
 	t.Parallel()
 	for name, tell := range map[string]func(b *bench){
-		"by name": func(b *bench) { b.reckoning.Rows(metrics.MissedUpdate, refsOf(1, 7)) },
+		"by name": func(b *bench) { b.reckoning.Rows(words.MissedUpdate, refsOf(1, 7)) },
 		"number":  func(b *bench) { b.reckoning.Number("xa", 100) },
 		"some":    func(b *bench) { b.reckoning.Some("statement") },
 	} {
@@ -180,11 +179,11 @@ func TestReasonsEnd(t *testing.T) {
 				b.silent("orders", 1) // readable only now
 				wait(t, 3*time.Second)
 				require.Len(t, b.broker.published(), 1, "the last look finds it")
-				require.NotContains(t, b.reasons(t), metrics.MissedUnexplained)
+				require.NotContains(t, b.reasons(t), words.MissedUnexplained)
 				wait(t, interval)
 				b.silent("orders", 7)
 				wait(t, interval)
-				require.Equal(t, 1, b.reasons(t)[metrics.MissedUnexplained])
+				require.Equal(t, 1, b.reasons(t)[words.MissedUnexplained])
 			})
 		})
 	}
@@ -204,15 +203,15 @@ func TestReasonsWaitForClosedTopics(t *testing.T) {
 		require.Empty(t, b.broker.published())
 		b.silent("orders", 3)
 		wait(t, interval)
-		require.Equal(t, map[string]int{metrics.MissedUnexplained: 1}, b.reasons(t), "it explains no other topic's rows")
+		require.Equal(t, map[string]int{words.MissedUnexplained: 1}, b.reasons(t), "it explains no other topic's rows")
 		b.gate.mu.Lock()
 		b.gate.states["later"] = "open"
 		b.gate.mu.Unlock()
 		wait(t, interval)
-		require.Equal(t, map[string]int{metrics.MissedUnexplained: 1, "statement": 2}, b.reasons(t))
+		require.Equal(t, map[string]int{words.MissedUnexplained: 1, "statement": 2}, b.reasons(t))
 		b.silent("later", 4)
 		wait(t, 2*interval)
-		require.Equal(t, map[string]int{metrics.MissedUnexplained: 2, "statement": 2}, b.reasons(t))
+		require.Equal(t, map[string]int{words.MissedUnexplained: 2, "statement": 2}, b.reasons(t))
 	})
 }
 
@@ -224,10 +223,10 @@ func TestRowsFromBeforeTheStart(t *testing.T) {
 		b.reckoning.Begin()
 		b.silent("orders", 1, 2, 3, 4, 5) // more than a batch
 		b.start(t)
-		require.Equal(t, map[string]int{metrics.MissedStart: 5}, b.reasons(t))
+		require.Equal(t, map[string]int{words.MissedStart: 5}, b.reasons(t))
 		b.silent("orders", 6)
 		wait(t, interval)
-		require.Equal(t, map[string]int{metrics.MissedStart: 5, metrics.MissedUnexplained: 1}, b.reasons(t))
+		require.Equal(t, map[string]int{words.MissedStart: 5, words.MissedUnexplained: 1}, b.reasons(t))
 	})
 }
 
@@ -247,7 +246,7 @@ func TestClaimedRowsCountAlsoWhenThePassFails(t *testing.T) {
 		_, err := b.Pass(ctx)
 		require.Error(t, err)
 		require.Equal(t, []string{"m1"}, b.broker.published())
-		require.Equal(t, map[string]int{metrics.MissedUnexplained: 3}, b.reasons(t))
+		require.Equal(t, map[string]int{words.MissedUnexplained: 3}, b.reasons(t))
 	})
 }
 
@@ -281,8 +280,8 @@ func TestExpectDoesNotTurnTheLoopHot(t *testing.T) {
 			b.Expect()
 			wait(t, time.Millisecond)
 		}
-		require.LessOrEqual(t, b.rounds(t, metrics.RoundDone), 12)
+		require.LessOrEqual(t, b.rounds(t, words.RoundDone), 12)
 		wait(t, 10*time.Second)
-		require.LessOrEqual(t, b.rounds(t, metrics.RoundDone), 16, "and they end")
+		require.LessOrEqual(t, b.rounds(t, words.RoundDone), 16, "and they end")
 	})
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/sweeper"
 	"example.com/outbox-relay/test/bubble"
@@ -42,11 +42,11 @@ func TestRunMakesAPassAtEachInterval(t *testing.T) {
 		require.Zero(t, b.LastPass())
 		b.start(t)
 		require.Equal(t, time.Now(), b.LastPass())
-		require.Equal(t, 1, b.rounds(t, metrics.RoundDone))
+		require.Equal(t, 1, b.rounds(t, words.RoundDone))
 		wait(t, interval-1)
-		require.Equal(t, 1, b.rounds(t, metrics.RoundDone))
+		require.Equal(t, 1, b.rounds(t, words.RoundDone))
 		wait(t, 1)
-		require.Equal(t, 2, b.rounds(t, metrics.RoundDone))
+		require.Equal(t, 2, b.rounds(t, words.RoundDone))
 	})
 }
 
@@ -57,7 +57,7 @@ func TestKickWakesAtOnce(t *testing.T) {
 		b.start(t)
 		b.Kick()
 		synctest.Wait()
-		require.Equal(t, 2, b.rounds(t, metrics.RoundDone))
+		require.Equal(t, 2, b.rounds(t, words.RoundDone))
 	})
 }
 
@@ -70,9 +70,9 @@ func TestWakeInTakesTheNearest(t *testing.T) {
 		b.WakeIn(5 * time.Second)
 		b.WakeIn(10 * time.Second)
 		wait(t, 5*time.Second-1)
-		require.Equal(t, 1, b.rounds(t, metrics.RoundDone))
+		require.Equal(t, 1, b.rounds(t, words.RoundDone))
 		wait(t, 1)
-		require.Equal(t, 2, b.rounds(t, metrics.RoundDone))
+		require.Equal(t, 2, b.rounds(t, words.RoundDone))
 	})
 }
 
@@ -83,11 +83,11 @@ func TestWakeInDoesNotTurnTheLoopHot(t *testing.T) {
 		b.start(t)
 		b.WakeIn(-time.Hour)
 		synctest.Wait()
-		require.Equal(t, 1, b.rounds(t, metrics.RoundDone))
+		require.Equal(t, 1, b.rounds(t, words.RoundDone))
 		wait(t, 100*time.Millisecond)
-		require.Equal(t, 2, b.rounds(t, metrics.RoundDone))
+		require.Equal(t, 2, b.rounds(t, words.RoundDone))
 		wait(t, interval-1)
-		require.Equal(t, 2, b.rounds(t, metrics.RoundDone), "one wake-up, one pass")
+		require.Equal(t, 2, b.rounds(t, words.RoundDone), "one wake-up, one pass")
 	})
 }
 
@@ -153,9 +153,9 @@ func TestRunCountsRoundsThatAreBehind(t *testing.T) {
 		b.stream.set(sweeper.ErrBehind)
 		b.table.put("orders", outbox.Pending, 1)
 		b.start(t)
-		require.Equal(t, 1, b.rounds(t, metrics.RoundSkipped))
+		require.Equal(t, 1, b.rounds(t, words.RoundSkipped))
 		wait(t, 2*time.Second)
-		require.Equal(t, 2, b.rounds(t, metrics.RoundSkipped))
+		require.Equal(t, 2, b.rounds(t, words.RoundSkipped))
 		require.Zero(t, b.log.count(`"level":"error"`), "a busy stream is no fault")
 		require.Empty(t, b.broker.published())
 		b.stream.set(nil)
@@ -171,7 +171,7 @@ func TestFailingPassesAreToldOnce(t *testing.T) {
 		b.table.setFail(errClosed)
 		b.start(t)
 		wait(t, time.Minute)
-		require.Greater(t, b.rounds(t, metrics.RoundFailed), 10)
+		require.Greater(t, b.rounds(t, words.RoundFailed), 10)
 		require.Equal(t, 1, b.log.count("sweep failed"))
 		b.table.setFail(nil)
 		wait(t, 2*time.Second)

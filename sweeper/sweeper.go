@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/retry"
 )
 
@@ -131,17 +132,17 @@ func (s *Sweeper) report(ctx context.Context, r Result, err error, failing bool)
 	case ctx.Err() != nil:
 		return failing
 	case errors.Is(err, ErrBehind):
-		s.metrics.SweepRounds.WithLabelValues(metrics.RoundSkipped).Inc()
+		s.metrics.SweepRounds.WithLabelValues(words.RoundSkipped).Inc()
 		s.log.Debug().Msg("sweep skipped, the stream is behind")
 		return failing
 	case err != nil:
-		s.metrics.SweepRounds.WithLabelValues(metrics.RoundFailed).Inc()
+		s.metrics.SweepRounds.WithLabelValues(words.RoundFailed).Inc()
 		if !failing {
 			s.log.Error().Err(err).Msg("sweep failed, will go on trying")
 		}
 		return true
 	}
-	s.metrics.SweepRounds.WithLabelValues(metrics.RoundDone).Inc()
+	s.metrics.SweepRounds.WithLabelValues(words.RoundDone).Inc()
 	if failing {
 		s.log.Info().Msg("sweeps work again")
 	}

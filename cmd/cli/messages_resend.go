@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/router"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/store"
 )
 
@@ -27,7 +27,7 @@ func (a *app) resendCommand() *cobra.Command {
 		Short: "Send archived messages again",
 		Long: `Send messages again that were archived: they come back from the history into their table as pending ones, with their msg_id
 and a new id, and go the ordinary way, in order with everything else, and are marked and later archived again. They carry the
-header ` + router.HeaderResend + ` with the number of times that they were sent again, so their table needs the headers column. A message
+header ` + words.HeaderResend + ` with the number of times that they were sent again, so their table needs the headers column. A message
 that its table has (again) stays where it is and is told. Without --yes it changes nothing and says which messages it would take.
 
 Messages that are still in their table: messages retry --status sent --resend.`,

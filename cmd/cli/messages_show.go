@@ -14,6 +14,7 @@ import (
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/wire"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
 )
@@ -182,14 +183,14 @@ func (v *storyView) routed(route *router.Router, m *store.Message) {
 	if row.BodyRef != "" { // what it is, and what would be found in it, only Kafka knows
 		row.Content = []byte("{}")
 	}
-	rec, err := route.Route(&row, "sweep")
+	rec, err := route.Route(&row, words.PositionSweep)
 	if err == nil {
 		v.Route = &routeView{Topic: rec.Topic, Key: printable(rec.Key), Bytes: rec.Size()}
 		return
 	}
-	v.Refusal, v.RefusalReason = err.Error(), "unroutable"
+	v.Refusal, v.RefusalReason = err.Error(), words.RefusedUnroutable
 	if refusal, ok := errors.AsType[*router.Refusal](err); ok {
-		v.RefusalReason = string(refusal.Reason)
+		v.RefusalReason = refusal.Reason
 	}
 }
 

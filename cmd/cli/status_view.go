@@ -10,7 +10,7 @@ import (
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/console"
-	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/relay"
 )
 
@@ -104,7 +104,7 @@ func agreement(r *relay.Reconciliation) string {
 		render.Count(r.Delivered, 0), render.Count(r.Recovered, 0), render.Count(r.Unexplained, 0))
 	var known []string
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
-		if n := r.Reasons[reason]; reason != metrics.MissedUnexplained && n > 0 {
+		if n := r.Reasons[reason]; reason != words.MissedUnexplained && n > 0 {
 			known = append(known, reason+" "+render.Count(n, 0))
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"example.com/outbox-relay/internal/words"
 )
 
 // Bounds of one report. Decode refuses what is beyond them.
@@ -40,7 +42,7 @@ type Report struct {
 var ErrInvalid = errors.New("not a usable report")
 
 // HeaderMsgID is the header of a message whose value is reported.
-const HeaderMsgID = "msg_id"
+const HeaderMsgID = words.HeaderMsgID
 
 // Validate checks the bounds. Its errors name no ids: those are data.
 func (r *Report) Validate() error {

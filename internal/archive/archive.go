@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/store"
@@ -98,7 +99,7 @@ func (a *Archiver) untilApplied(ctx context.Context) error {
 	if a.replica == nil || time.Since(a.asked) < askEvery {
 		return nil
 	}
-	defer a.paused(metrics.PausedReplica, false)
+	defer a.paused(words.PausedReplica, false)
 	for told := false; ; told = true {
 		bounded, cancel := context.WithTimeout(ctx, replicaTime)
 		err := a.replica.Applied(bounded)
@@ -110,7 +111,7 @@ func (a *Archiver) untilApplied(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		a.paused(metrics.PausedReplica, true)
+		a.paused(words.PausedReplica, true)
 		if !told {
 			a.log.Warn().Err(err).Msg("archiving waits for the replica")
 		}

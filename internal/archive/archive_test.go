@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 )
 
 // oldUntil makes the first n rows old, and all others as young as can be.
@@ -30,7 +30,7 @@ func TestPassMovesWhatIsOldAndLeavesTheYoungUnread(t *testing.T) {
 	assert.LessOrEqual(t, f.looks, 3+youngEnd+prospect, "the young ones are not all looked at")
 	assert.LessOrEqual(t, slices.Max(f.batches), 400)
 	assert.Equal(t, 1, f.follows, "the history is compared once a pass, and by Move")
-	assert.InDelta(t, 2500, value(t, m.Archive.Rows.WithLabelValues(metrics.RowsMoved)), 0)
+	assert.InDelta(t, 2500, value(t, m.Archive.Rows.WithLabelValues(words.ArchiveMoved)), 0)
 }
 
 func TestDryRunMovesNothing(t *testing.T) {
@@ -84,7 +84,7 @@ func TestRowsThatAreLockedAreLeftForTheNextPass(t *testing.T) {
 	r, err := a.Pass(t.Context(), false, nil)
 	require.NoError(t, err)
 	assert.Equal(t, Result{Moved: 99, Looked: 100, Skipped: 1, Tables: r.Tables}, r)
-	assert.InDelta(t, 1, value(t, m.Archive.Rows.WithLabelValues(metrics.RowsPassedOver)), 0)
+	assert.InDelta(t, 1, value(t, m.Archive.Rows.WithLabelValues(words.ArchivePassedOver)), 0)
 	delete(f.locked, 7)
 	r, err = a.Pass(t.Context(), false, nil)
 	require.NoError(t, err)
@@ -99,12 +99,12 @@ func TestAHistoryThatCannotFollowStopsItsTable(t *testing.T) {
 	_, err := a.Pass(t.Context(), false, nil)
 	require.ErrorIs(t, err, errFake)
 	assert.Equal(t, 100, f.left())
-	assert.InDelta(t, 1, value(t, m.Archive.Paused.WithLabelValues(metrics.PausedError)), 0)
+	assert.InDelta(t, 1, value(t, m.Archive.Paused.WithLabelValues(words.PausedError)), 0)
 	f.failing = nil
 	_, err = a.Pass(t.Context(), false, nil)
 	require.NoError(t, err)
 	assert.Zero(t, f.left())
-	assert.Zero(t, value(t, m.Archive.Paused.WithLabelValues(metrics.PausedError)))
+	assert.Zero(t, value(t, m.Archive.Paused.WithLabelValues(words.PausedError)))
 }
 
 func TestRunGoesOnAfterFailuresAndEndsWithItsContext(t *testing.T) {
@@ -173,7 +173,7 @@ func TestAReplicaThatDoesNotReplicateKeepsEverythingInPlace(t *testing.T) {
 	_, err := a.Pass(ctx, false, nil)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Equal(t, 100, f.left())
-	assert.Zero(t, value(t, m.Archive.Paused.WithLabelValues(metrics.PausedReplica)), "no longer than it lasts")
+	assert.Zero(t, value(t, m.Archive.Paused.WithLabelValues(words.PausedReplica)), "no longer than it lasts")
 }
 
 func TestPace(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/store"
@@ -39,7 +39,7 @@ type Result struct {
 // keep the others from it. progress, when not nil, is called after each batch.
 func (a *Archiver) Pass(ctx context.Context, dryRun bool, progress func(Result)) (Result, error) {
 	p := &pass{archiver: a, dryRun: dryRun, progress: progress, result: Result{Tables: map[outbox.Table]int64{}}}
-	defer a.paused(metrics.PausedBusy, false)
+	defer a.paused(words.PausedBusy, false)
 	var errs []error
 	for _, t := range a.rows.Tables() {
 		if err := p.table(ctx, t.Table); err != nil {
@@ -50,7 +50,7 @@ func (a *Archiver) Pass(ctx context.Context, dryRun bool, progress func(Result))
 		}
 	}
 	err := errors.Join(errs...)
-	a.paused(metrics.PausedError, err != nil)
+	a.paused(words.PausedError, err != nil)
 	return p.result, err
 }
 
@@ -166,10 +166,10 @@ func (p *pass) batch(ctx context.Context, table outbox.Table, ids []uint64) erro
 	}
 	took := time.Since(began)
 	a.pace.took(moved, took)
-	a.paused(metrics.PausedBusy, a.pace.busy)
+	a.paused(words.PausedBusy, a.pace.busy)
 	a.metrics.Archive.Batch.Observe(took.Seconds())
-	a.metrics.Archive.Rows.WithLabelValues(metrics.RowsMoved).Add(float64(moved))
-	a.metrics.Archive.Rows.WithLabelValues(metrics.RowsPassedOver).Add(float64(len(ids) - moved))
+	a.metrics.Archive.Rows.WithLabelValues(words.ArchiveMoved).Add(float64(moved))
+	a.metrics.Archive.Rows.WithLabelValues(words.ArchivePassedOver).Add(float64(len(ids) - moved))
 	p.result.Skipped += int64(len(ids) - moved)
 	p.count(table, moved)
 	return nil

@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"example.com/outbox-relay/outbox"
+)
 
 // Defaults returns the configuration of an empty file.
 func Defaults() *Config {
@@ -25,7 +29,7 @@ func Defaults() *Config {
 		Leader: Leader{Lock: "mysql", Lease: 10 * time.Second},
 		Acks:   Acks{ConsumerGroup: "outbox-relay-{source}-acks", Table: "{table}_ack"},
 		Archive: Archive{
-			After: 168 * time.Hour, Statuses: []string{"consumed"}, Table: "{table}_history",
+			After: 168 * time.Hour, Statuses: []string{outbox.Consumed.String()}, Table: "{table}_history",
 			Batch: 500, Interval: 10 * time.Minute,
 		},
 		Console:  Console{Listen: "127.0.0.1:9180"},

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 )
 
 // A relay that leads no more must not go on showing what it knew as a leader.
@@ -13,8 +14,8 @@ func TestForgettingAcks(t *testing.T) {
 	t.Parallel()
 	reg := metrics.New("test")
 	m := &reg.Source("shop").Acks
-	m.Count(metrics.ViaHTTP, metrics.AckUnknown, 2)
-	m.Count(metrics.ViaHTTP, metrics.AckWaiting, 0)
+	m.Count(words.ViaHTTP, words.AckUnknown, 2)
+	m.Count(words.ViaHTTP, words.AckWaiting, 0)
 	m.Behind.Set(7)
 	m.OldestUnreported.WithLabelValues("orders", "points").Set(60)
 	m.ReadPast.WithLabelValues("orders", "points").Set(1)

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 )
 
 var update = flag.Bool("update", false, "write docs/METRICS.md")
@@ -51,9 +52,9 @@ func touch(m *metrics.Source) {
 	m.Transactions.WithLabelValues("messages").Inc()
 	m.StreamSkipped.WithLabelValues("xa").Inc()
 	m.Recoveries.WithLabelValues("purged").Inc()
-	m.RecoveryRows.WithLabelValues("purged", metrics.RowsReadAgain).Set(12)
+	m.RecoveryRows.WithLabelValues("purged", words.RowsReadAgain).Set(12)
 	m.LastRecovery.WithLabelValues("purged").Set(1.7e9)
-	m.Published.WithLabelValues(topic, metrics.OriginStream).Inc()
+	m.Published.WithLabelValues(topic, words.OriginStream).Inc()
 	m.Failed.WithLabelValues(topic, "unknown topic").Inc()
 	m.Dead.WithLabelValues(topic, "too large").Inc()
 	m.CommitToAck.WithLabelValues(topic).Observe(.0021)
@@ -62,7 +63,7 @@ func touch(m *metrics.Source) {
 	m.Sweep.Observe(.3)
 	m.SweepRows.WithLabelValues("sent").Inc()
 	m.TableRows.WithLabelValues("pending").Set(3)
-	m.Acks.Count(metrics.ViaKafka, metrics.AckConsumed, 3)
+	m.Acks.Count(words.ViaKafka, words.AckConsumed, 3)
 	m.Acks.Behind.Set(0)
 	m.Acks.OldestUnreported.WithLabelValues(topic, "points").Set(60)
 	m.Acks.ReadPast.WithLabelValues(topic, "points").Set(1)
@@ -165,7 +166,7 @@ func TestNamesThatAreNoUTF8DoNotBreakTheScrape(t *testing.T) {
 	t.Parallel()
 	reg := metrics.New("v\xff")
 	m := reg.Source("s\xff")
-	m.Published.WithLabelValues(m.Topic("t\xff"), metrics.OriginSweep).Inc()
+	m.Published.WithLabelValues(m.Topic("t\xff"), words.OriginSweep).Inc()
 	assert.Contains(t, scrape(t, reg), `messages_published_total{origin="sweep",source="s?",topic="t?"} 1`)
 }
 
@@ -251,7 +252,7 @@ func BenchmarkMessage(b *testing.B) {
 	m := metrics.New("1").Source("s")
 	for b.Loop() {
 		topic := m.Topic("orders")
-		m.Published.WithLabelValues(topic, metrics.OriginStream).Inc()
+		m.Published.WithLabelValues(topic, words.OriginStream).Inc()
 		m.CommitToAck.WithLabelValues(topic).Observe(.0021)
 		m.InFlight.Add(1)
 	}

@@ -5,46 +5,10 @@ import (
 	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/outbox"
 )
-
-// Label values that more than one package needs to agree on.
-const (
-	OriginStream = "stream" // messages_published_total: read from the binlog
-	OriginSweep  = "sweep"  // sent by the sweeper
-	OriginReplay = "replay" // read from the binlog again, inside the replay window
-
-	ByStatus = "status" // duplicates_suppressed_total: the row was already past pending
-	ByTail   = "tail"   // its msg_id was found at the end of the Kafka partition
-
-	RowsReadAgain     = "read_again"      // recovery_rows: in the replay window
-	RowsAlreadySent   = "already_sent"    // of those, the table said that they were
-	RowsInKafka       = "found_in_kafka"  // of those, Kafka's tail had them
-	RowsLeftToSweeper = "left_to_sweeper" // recorded in the table as the sweeper's
-	RowsHeld          = "held"            // marked only once their table was back
-
-	SaveOK     = "ok"     // checkpoint_saves_total
-	SaveFailed = "failed" // Redis did not take it: tried again
-	SaveFenced = "fenced" // a newer leader has taken over
-
-	RoundDone    = "done"    // sweep_rounds_total
-	RoundSkipped = "skipped" // the stream had not yet passed what was pending
-	RoundFailed  = "failed"  // the database or Kafka did not answer
-
-	SweptRetry    = "retry"    // sweep_sent_total: a failed row whose time has come
-	SweptDeferred = "deferred" // given to the sweeper: its topic was closed, or the position was lost
-	SweptDelayed  = "delayed"  // a next_retry_time of its own, or a claim that was given back or not finished
-
-	MissedUpdate      = "update"      // stream_missed_total: an UPDATE made the row due, by hand or by an upsert
-	MissedDDL         = "ddl"         // a statement brought it: a partition exchanged in, a table renamed
-	MissedStart       = "start"       // it was pending when this process began to stream
-	MissedUnexplained = "unexplained" // nobody has told of it
-)
-
-// MissedReasons returns the reasons of stream_missed_total, most certain ones first. Those that are not named above are the
-// binlog reader's words.
-func MissedReasons() []string {
-	return []string{"xa", "columns", "gone", "decode", "large", MissedUpdate, "statement", MissedDDL, "incident", MissedStart, MissedUnexplained}
-}
 
 // Source is the metrics of one source, one field each. Topics must go through Topic before they become a label value.
 // The values of WithLabelValues come in the order that the field's comment tells.
@@ -122,28 +86,28 @@ func buildInfo(b *builder, version string) {
 func (s *Source) streamMetrics(b *builder) {
 	s.Leader = b.gauge("leader", "1 while this process leads the source, 0 while it stands by.", 0)
 	s.Connected = b.gauge("source_connected", "1 while the connection that reads the binlog stands.", 0)
-	s.Reconnects = b.counters("source_reconnects_total", "Binlog connections that had to be made again, by the reason the last one ended.", label{name: "reason"})
+	s.Reconnects = b.counters("source_reconnects_total", "Binlog connections that had to be made again, by the reason the last one ended.", label{name: "reason", values: words.Reconnects()})
 	s.LagSeconds = b.gauge("source_lag_seconds", "Seconds from a transaction's commit on the server to its being read, of the newest one read; 0 when everything is read.", math.NaN())
 	s.LagBytes = b.gauge("source_lag_bytes", "Bytes of binlog on the server that are not read yet.", math.NaN())
 	s.HeadroomSeconds = b.gauge("binlog_headroom_seconds", "Seconds until the server purges the binlog file of the saved position. At 0 the stream could not resume and the table would be swept instead.", math.NaN())
-	s.Transactions = b.counters("transactions_total", "Transactions read to their end, by what came of them.", label{name: "outcome"})
-	s.StreamSkipped = b.counters("stream_skipped_total", "Changes to the table that the stream saw and left to the sweeper: rows, but transactions for xa and events for statement, ddl and incident.", label{name: "reason"})
+	s.Transactions = b.counters("transactions_total", "Transactions read to their end, by what came of them.", label{name: "outcome", values: []string{words.TransactionCommitted}})
+	s.StreamSkipped = b.counters("stream_skipped_total", "Changes to the table that the stream saw and left to the sweeper: rows, but transactions for xa and events for statement, ddl and incident.", label{name: "reason", values: words.Skipped()})
 	s.StreamMissed = b.counters("stream_missed_total", "Rows that the stream should have brought and the sweeper took up, by the reason that the stream has told. Unexplained: nobody but the table knew of them, as with sql_log_bin=0. Since the process started.",
-		label{name: "reason", values: MissedReasons()})
-	s.Recoveries = b.counters("recoveries_total", "Times that the relay could not simply go on, by what it got over: the saved position could not be used, a table was gone, columns could not be told. docs/RECOVERY.md has the kinds.", label{name: "kind"})
+		label{name: "reason", values: words.Missed()})
+	s.Recoveries = b.counters("recoveries_total", "Times that the relay could not simply go on, by what it got over: the saved position could not be used, a table was gone, columns could not be told. docs/RECOVERY.md has the kinds.", label{name: "kind", values: words.Recoveries()})
 	s.RecoveryRows = b.gauges("recovery_rows", "What the last recovery of a kind cost, in rows; kind resumed is a plain start.", label{name: "kind"},
-		label{name: "outcome", values: []string{RowsReadAgain, RowsAlreadySent, RowsInKafka, RowsLeftToSweeper, RowsHeld}})
+		label{name: "outcome", values: words.RecoveryRows()})
 	s.LastRecovery = b.gauges("last_recovery_timestamp_seconds", "When the last recovery of a kind began, in seconds since 1970.", label{name: "kind"})
 }
 
 func (s *Source) messageMetrics(b *builder) {
-	topic, reason := label{name: "topic"}, label{name: "reason"}
+	topic, reason := label{name: "topic"}, label{name: "reason", values: words.Refusals()}
 	s.Published = b.counters("messages_published_total", "Messages acked by Kafka with acks=all, by topic and by who sent them.", topic,
-		label{name: "origin", values: []string{OriginStream, OriginSweep, OriginReplay}})
+		label{name: "origin", values: words.Origins()})
 	s.Failed = b.counters("messages_failed_total", "Refusals that spent a retry of a message; it is tried again at its next_retry_time.", topic, reason)
 	s.Dead = b.counters("messages_dead_total", "Messages that became dead letters; a person has to retry or discard them.", topic, reason)
 	s.Suppressed = b.counters("duplicates_suppressed_total", "Messages of the replay window that were not sent again, by what told that they had been sent: the row's status or the tail of the Kafka partition.",
-		label{name: "by", values: []string{ByStatus, ByTail}})
+		label{name: "by", values: words.Suppressed()})
 	s.OrderViolations = b.counter("order_violations_total", "Messages that reached Kafka after a later one of their key although the order is strict. Each is logged with both msg_ids.")
 	s.ParkedMessages = b.gauge("parked_messages", "Messages that wait in the table behind a dead letter of their key (router.after_dead: hold), counted up to 100000 a table.", 0)
 	s.ParkedKeys = b.gauge("parked_keys", "Keys of which messages wait in the table behind a dead letter (router.after_dead: hold).", 0)
@@ -161,17 +125,17 @@ func (s *Source) windowMetrics(b *builder) {
 	s.Mark = b.histogram("mark_seconds", "Seconds that one batch of marks took in the database.", batchBuckets())
 	s.CheckpointAge = b.gauge("checkpoint_age_seconds", "Seconds since the checkpoint was last saved.", math.NaN())
 	s.CheckpointSaves = b.counters("checkpoint_saves_total", "Attempts to save the checkpoint, by result.",
-		label{name: "result", values: []string{SaveOK, SaveFailed, SaveFenced}})
+		label{name: "result", values: words.Saves()})
 }
 
 func (s *Source) sweepMetrics(b *builder) {
-	s.SweepRows = b.counters("sweep_rows_total", "Rows that the sweeper took up, by what came of them.", label{name: "result"})
+	s.SweepRows = b.counters("sweep_rows_total", "Rows that the sweeper took up, by what came of them.", label{name: "result", values: words.SweptRows()})
 	s.SweepSent = b.counters("sweep_sent_total", "Messages that the sweeper sent because they are its own: failed ones to try again, ones deferred while their topic was closed or recorded in a recovery, delayed ones. What the stream should have brought is in stream_missed_total.",
-		label{name: "reason", values: []string{SweptRetry, SweptDeferred, SweptDelayed}})
+		label{name: "reason", values: words.Swept()})
 	s.SweepRounds = b.counters("sweep_rounds_total", "Rounds of the sweeper; one is skipped while the stream still has to pass what is pending.",
-		label{name: "result", values: []string{RoundDone, RoundSkipped, RoundFailed}})
+		label{name: "result", values: words.Rounds()})
 	s.Sweep = b.histogram("sweep_seconds", "Seconds that one round of the sweeper took.", batchBuckets())
-	s.TableRows = b.gauges("table_rows", "Rows of the table by status, counted up to a bound so that a large table costs little.", label{name: "status"})
+	s.TableRows = b.gauges("table_rows", "Rows of the table by status, counted up to a bound so that a large table costs little.", label{name: "status", values: statuses()})
 	s.OldestPending = b.gauge("oldest_pending_seconds", "Age of the oldest row that is due and not yet sent; 0 when there is none.", math.NaN())
 }
 
@@ -183,4 +147,12 @@ func latencyBuckets() []float64 {
 // batchBuckets suit work on many rows at once.
 func batchBuckets() []float64 {
 	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+}
+
+func statuses() []string {
+	names := make([]string, outbox.Foreign)
+	for i := range names {
+		names[i] = outbox.Status(i).String()
+	}
+	return names
 }

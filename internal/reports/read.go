@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/inbox/report"
-	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/store"
 )
@@ -111,7 +111,7 @@ const junkEvery = time.Minute
 
 // skip counts records that are no reports.
 func (s *Service) skip(junk int) {
-	s.cfg.Metrics.Acks.Count(metrics.ViaKafka, metrics.AckJunk, junk)
+	s.cfg.Metrics.Acks.Count(words.ViaKafka, words.AckJunk, junk)
 	s.junk += junk
 	if s.junk > 0 && time.Since(s.toldJunk) > junkEvery {
 		s.log.Warn().Int("count", s.junk).Msg("records of the topic of reports are no reports, skipped; docs/ACKS.md tells the format")
@@ -130,7 +130,7 @@ func (s *Service) takeAtLast(ctx context.Context, r report.Report) error {
 	for refused := 0; ; {
 		counts, err := s.cfg.Store.Consume(ctx, s.cfg.Rules, r)
 		if err == nil {
-			s.count(metrics.ViaKafka, counts)
+			s.count(words.ViaKafka, counts)
 			state.note(nil, "reports can't be taken")
 			return nil
 		}
@@ -151,7 +151,7 @@ func (s *Service) takeAtLast(ctx context.Context, r report.Report) error {
 
 func (s *Service) takeApart(ctx context.Context, r report.Report, cause error) error {
 	if len(r.MsgIDs) == 1 {
-		s.cfg.Metrics.Acks.Count(metrics.ViaKafka, metrics.AckJunk, 1)
+		s.cfg.Metrics.Acks.Count(words.ViaKafka, words.AckJunk, 1)
 		s.log.Error().Err(cause).Msg("the database refuses a reported msg_id, skipped")
 		return nil
 	}
@@ -178,7 +178,7 @@ func (s *Service) settle(ctx context.Context) {
 			return
 		}
 		state.note(err, "the table of reports can't be read")
-		s.count(metrics.ViaSQL, counts)
+		s.count(words.ViaSQL, counts)
 		at = next
 	}
 }

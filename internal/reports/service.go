@@ -19,6 +19,7 @@ import (
 
 	"example.com/outbox-relay/inbox/report"
 	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
 )
@@ -109,7 +110,7 @@ func (s *Service) Run(ctx context.Context) {
 // or the database's error; after all but the first it may be sent again.
 func (s *Service) Report(ctx context.Context, r report.Report) (report.Counts, error) {
 	if err := r.Validate(); err != nil {
-		s.cfg.Metrics.Acks.Count(metrics.ViaHTTP, metrics.AckJunk, 1)
+		s.cfg.Metrics.Acks.Count(words.ViaHTTP, words.AckJunk, 1)
 		return report.Counts{}, err
 	}
 	if !s.lead.Load() {
@@ -122,7 +123,7 @@ func (s *Service) Report(ctx context.Context, r report.Report) (report.Counts, e
 		return report.Counts{}, ErrBusy
 	}
 	counts, err := s.cfg.Store.Consume(ctx, s.cfg.Rules, r)
-	s.count(metrics.ViaHTTP, counts)
+	s.count(words.ViaHTTP, counts)
 	if err != nil {
 		return counts, fmt.Errorf("take a report: %w", err)
 	}
@@ -132,8 +133,8 @@ func (s *Service) Report(ctx context.Context, r report.Report) (report.Counts, e
 func (s *Service) count(via string, c report.Counts) {
 	acks := &s.cfg.Metrics.Acks
 	for result, n := range map[string]int{
-		metrics.AckConsumed: c.Consumed, metrics.AckWaiting: c.Waiting, metrics.AckAlready: c.Already, metrics.AckUnknown: c.Unknown,
-		metrics.AckAmbiguous: c.Ambiguous, metrics.AckIgnored: c.Ignored, metrics.AckStranger: c.Stranger,
+		words.AckConsumed: c.Consumed, words.AckWaiting: c.Waiting, words.AckAlready: c.Already, words.AckUnknown: c.Unknown,
+		words.AckAmbiguous: c.Ambiguous, words.AckIgnored: c.Ignored, words.AckStranger: c.Stranger,
 	} {
 		acks.Count(via, result, n)
 	}

@@ -10,6 +10,7 @@ import (
 	"example.com/outbox-relay/inbox/report"
 	"example.com/outbox-relay/internal/config"
 	"example.com/outbox-relay/internal/reports"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/relay"
@@ -72,7 +73,7 @@ type readGroups struct {
 
 // ReadPast asks about the partition that the row went to.
 func (g readGroups) ReadPast(ctx context.Context, group string, row *outbox.Row, moment time.Time) (bool, error) {
-	rec, err := g.route.Route(row, "sweep")
+	rec, err := g.route.Route(row, words.PositionSweep)
 	if err != nil {
 		return false, err
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -174,7 +175,7 @@ func read(row outbox.Row) (Message, error) {
 		if m.Headers == nil {
 			m.Headers = map[string]string{}
 		}
-		maps.Copy(m.Headers, map[string]string{"traceparent": row.TraceParent})
+		maps.Copy(m.Headers, map[string]string{words.HeaderTraceParent: row.TraceParent})
 	}
 	if row.NextRetry != "" {
 		due, err := time.Parse(time.DateTime, row.NextRetry)

@@ -97,7 +97,7 @@ func (r *Relay) Status() (map[string]any, error) {
 // Metrics is one scrape.
 type Metrics map[string]*dto.MetricFamily
 
-// Metrics scrapes the relay.
+// Metrics scrapes the relay. A label value that is not documented is an error.
 func (r *Relay) Metrics() (Metrics, error) {
 	code, body := r.Fetch("/metrics")
 	if code != http.StatusOK {
@@ -107,6 +107,9 @@ func (r *Relay) Metrics() (Metrics, error) {
 	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	if err := Metrics(families).documented(); err != nil {
+		return nil, err
 	}
 	return families, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -18,7 +19,7 @@ func OpenStager(brokers []string, topic string) (stage outbox.Stager, closeIt fu
 		return nil, nil, fmt.Errorf("stager: %w", err)
 	}
 	stage = func(ctx context.Context, msgID string, body []byte) (outbox.BodyRef, error) {
-		record := &kgo.Record{Value: body, Headers: []kgo.RecordHeader{{Key: "msg_id", Value: []byte(msgID)}}}
+		record := &kgo.Record{Value: body, Headers: []kgo.RecordHeader{{Key: words.HeaderMsgID, Value: []byte(msgID)}}}
 		if err := client.ProduceSync(ctx, record).FirstErr(); err != nil {
 			return outbox.BodyRef{}, err
 		}

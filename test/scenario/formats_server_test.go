@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/internal/oracle"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/test/harness"
 )
 
@@ -185,6 +185,6 @@ func TestS20NeverBinlogged(t *testing.T) {
 		relay = s.Start()
 		v := s.Exact(15*time.Second, oracle.Options{})
 		assert.Equal(t, 10, v.Swept)
-		requireReasons(t, relay, map[string]int{metrics.MissedStart: 10}) // what another process has not known is no alarm
+		requireReasons(t, relay, map[string]int{words.MissedStart: 10}) // what another process has not known is no alarm
 	})
 }

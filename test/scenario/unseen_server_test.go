@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/internal/oracle"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/test/harness"
 	"example.com/outbox-relay/test/rig"
 )
@@ -92,7 +92,7 @@ func (u *unseen) reasons(relay *harness.Relay, want map[string]int) {
 func requireReasons(t *testing.T, relay *harness.Relay, want map[string]int) {
 	t.Helper()
 	got, total := map[string]int{}, 0
-	for _, reason := range metrics.MissedReasons() {
+	for _, reason := range words.Missed() {
 		if n := int(metric(relay, "stream_missed_total", "reason", reason)); n != 0 {
 			got[reason] = n
 		}
@@ -103,7 +103,7 @@ func requireReasons(t *testing.T, relay *harness.Relay, want map[string]int) {
 	assert.Equal(t, want, got)
 	_, body := relay.Fetch("/api/v1/status")
 	compact := strings.Join(strings.Fields(body), "")
-	assert.Contains(t, compact, fmt.Sprintf(`"sweeper_recovered":%d,"unexplained":%d`, total, want[metrics.MissedUnexplained]))
+	assert.Contains(t, compact, fmt.Sprintf(`"sweeper_recovered":%d,"unexplained":%d`, total, want[words.MissedUnexplained]))
 }
 
 // TestHandSetRowsAreDeliveredAtOnce: whoever makes a row due by an UPDATE does not wait for the sweeper's interval.
@@ -366,7 +366,7 @@ func TestUnexplainedIsWhatTheBinlogDoesNotHave(t *testing.T) {
 				u.Enter(oracle.Committed, time.Now(), l)
 			}
 		}
-		u.want = map[string]int{metrics.MissedUnexplained: 25, metrics.MissedUpdate: 5}
+		u.want = map[string]int{words.MissedUnexplained: 25, words.MissedUpdate: 5}
 		u.verdict(oracle.Options{})
 		assert.Zero(t, metric(u.relay, "sweep_sent_total"), "nothing of it is the sweeper's by design")
 	})
@@ -388,8 +388,8 @@ func TestDesignedSweepsAreNotMissed(t *testing.T) {
 		u.Cast.Kafka.CreateTopic(t, u.Missing[0], 1, nil)
 		u.Exact(30*time.Second, oracle.Options{Retries: true})
 		requireReasons(t, u.relay, map[string]int{})
-		assert.Positive(t, metric(u.relay, "sweep_sent_total", "reason", metrics.SweptDeferred))
-		assert.Positive(t, metric(u.relay, "sweep_sent_total", "reason", metrics.SweptRetry))
-		assert.InDelta(t, 1, metric(u.relay, "sweep_sent_total", "reason", metrics.SweptDelayed), 0)
+		assert.Positive(t, metric(u.relay, "sweep_sent_total", "reason", words.SweptDeferred))
+		assert.Positive(t, metric(u.relay, "sweep_sent_total", "reason", words.SweptRetry))
+		assert.InDelta(t, 1, metric(u.relay, "sweep_sent_total", "reason", words.SweptDelayed), 0)
 	})
 }
