@@ -185,7 +185,7 @@ func (d *decoder) mappingOf(ctx context.Context, st *tableState) (*mapping, erro
 
 // waitFor repeats a question to the server until it is answered: with a value, with *unmapped, or ctx ends.
 func waitFor[T any](ctx context.Context, d *decoder, st *tableState, ask func() (T, error)) (T, error) {
-	backoff := retry.NewBackoff(50*time.Millisecond, 5*time.Second, nil)
+	backoff := retry.Doubling(50*time.Millisecond, 5*time.Second).Attempts()
 	var began time.Time
 	defer func() { d.waitedSince(began) }()
 	for {

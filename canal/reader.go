@@ -37,7 +37,7 @@ type Reader struct {
 
 	dispatch *dispatcher
 	cursor   *Cursor // behind what Next returned last
-	backoff  *retry.Backoff
+	backoff  *retry.Attempts
 	// stuck counts the sessions that ended, for a reason that may be the position's, before they brought anything.
 	stuck    int
 	toldLost bool   // the log says that the connection is lost
@@ -68,7 +68,7 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger, observe Observer)
 	r := &Reader{
 		cfg: cfg, log: log.With().Str("component", "canal").Logger(), observe: observe, patterns: patterns.Excluding(cfg.History),
 		meta: &conn{cfg: cfg}, closing: make(chan struct{}),
-		backoff: retry.NewBackoff(100*time.Millisecond, 10*time.Second, nil),
+		backoff: retry.Doubling(100*time.Millisecond, 10*time.Second).Attempts(),
 	}
 	if err := r.check(ctx); err != nil {
 		r.meta.close()

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 )
 
 // minTTL is the shortest lease: below it a single slow answer would cost the leadership.
@@ -96,8 +97,8 @@ const askEvery = 200 * time.Millisecond
 // acquire asks until the lease is ours: when the other's ends, but at least every askEvery.
 // When ctx ends first, doubt tells that the last question may have taken the lease although no answer came.
 func (l *Lease) acquire(ctx context.Context) (doubt bool, err error) {
-	backoff := retry.NewBackoff(100*time.Millisecond, 5*time.Second, nil)
-	var fault Code
+	backoff := retry.Doubling(100*time.Millisecond, 5*time.Second).Attempts()
+	state := trouble.New(l.log, trouble.Texts{Fails: "lease is out of reach", Works: "lease is in reach again", Level: zerolog.WarnLevel})
 	for {
 		sent := time.Now()
 		left, err := l.ask(ctx, l.scripts.acquire)
@@ -111,14 +112,11 @@ func (l *Lease) acquire(ctx context.Context) (doubt bool, err error) {
 		}
 		pause := min(time.Duration(left)*time.Millisecond, askEvery) + time.Millisecond
 		if err != nil {
+			state.Note(l.wrap("take the lease", err))
 			pause = backoff.Next()
-			if code := CodeOf(err); code != fault {
-				l.log.Warn().Err(l.wrap("take the lease", err)).Msg("lease is out of reach")
-				fault = code
-			}
 		} else {
+			state.Note(nil)
 			backoff.Reset()
-			fault = CodeNone
 		}
 		if err := retry.Wait(ctx, pause); err != nil {
 			return doubt, err

@@ -118,7 +118,7 @@ func (in *Inbox) Do(ctx context.Context, d Delivery, handler func(ctx context.Co
 	if err := checkID(d.ID); err != nil {
 		return None, err
 	}
-	pause := retry.NewBackoff(pauseLeast, pauseMost, nil)
+	pause := retry.Doubling(pauseLeast, pauseMost).Attempts()
 	for try := 1; ; try++ {
 		result, err := in.once(ctx, &d, handler)
 		if err == nil || try >= in.tries || !in.again(err) {

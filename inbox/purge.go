@@ -59,7 +59,7 @@ func (in *Inbox) Purge(ctx context.Context, opts PurgeOptions) (Purged, error) {
 	if err := row.Scan(&done.Cutoff); err != nil {
 		return done, in.failed(ctx, "ask the server's time", err)
 	}
-	pause := retry.NewBackoff(pauseLeast, pauseMost, nil)
+	pause := retry.Doubling(pauseLeast, pauseMost).Attempts()
 	for tries := 1; ; {
 		found, deleted, err := in.purgeBatch(ctx, done.Cutoff, opts.Batch)
 		if blocked(in.number(err)) && tries < in.tries {

@@ -117,14 +117,14 @@ func (r *bodyReader) fail(at bodyPartition, w *wantedBodies, err error) {
 
 // read asks until nothing is open.
 func (r *bodyReader) read(ctx context.Context, c *Client) error {
-	backoff := retry.NewBackoff(20*time.Millisecond, 500*time.Millisecond, nil)
+	backoff := retry.Doubling(20*time.Millisecond, 500*time.Millisecond).Attempts()
 	for {
 		moved, left := r.round(ctx, c)
 		if left == 0 {
 			return nil
 		}
 		if moved {
-			backoff = retry.NewBackoff(20*time.Millisecond, 500*time.Millisecond, nil)
+			backoff = retry.Doubling(20*time.Millisecond, 500*time.Millisecond).Attempts()
 			continue
 		}
 		if err := retry.Wait(ctx, backoff.Next()); err != nil {

@@ -50,7 +50,7 @@ const coordinatorTime = 10 * time.Second
 func firstFetch(ctx context.Context, reader *ReportReader) error {
 	ctx, cancel := context.WithTimeout(ctx, coordinatorTime)
 	defer cancel()
-	backoff := retry.NewBackoff(100*time.Millisecond, time.Second, nil)
+	backoff := retry.Doubling(100*time.Millisecond, time.Second).Attempts()
 	for {
 		_, _, err := reader.Fetch(ctx)
 		if err == nil || Classify(err) != retry.Unreachable || retry.Wait(ctx, backoff.Next()) != nil {

@@ -45,7 +45,7 @@ const worthTelling = 5
 // connect repeats until there is a producer or the dialer is cut.
 func connect(l *lane, topic string, log zerolog.Logger) (sarama.AsyncProducer, error) {
 	patient := newPatientClient(l.client, l.dial)
-	backoff := retry.NewBackoff(backoffMin, 2*time.Second, nil)
+	backoff := retry.Doubling(backoffMin, 2*time.Second).Attempts()
 	for failures := 0; ; failures++ {
 		// sarama asks the first bootstrap broker for a producer id, dead or not; after a refresh it knows which live.
 		err := patient.refresh(topic)

@@ -65,7 +65,7 @@ func (p *pump) fillGroup(ctx context.Context, group []*candidate) error {
 	for i, c := range group {
 		rows[i] = &c.row
 	}
-	backoff := retry.NewBackoff(100*time.Millisecond, 2*time.Second, nil)
+	backoff := retry.Doubling(100*time.Millisecond, 2*time.Second).Attempts()
 	for {
 		errs := p.bodies.fill(ctx, rows)
 		away := false

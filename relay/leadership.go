@@ -54,7 +54,7 @@ func (r *Relay) lead(ctx context.Context, held Held) error {
 		}
 		return err
 	}
-	backoff := retry.NewBackoff(200*time.Millisecond, 10*time.Second, nil)
+	backoff := retry.Doubling(200*time.Millisecond, 10*time.Second).Attempts()
 	for failures := 0; ; failures++ {
 		began := time.Now()
 		err := l.session(ctx)

@@ -200,7 +200,7 @@ func (m *marker) cut() []verdict {
 // write brings one batch into the table, however often it takes, and returns what was written: all but what belongs to
 // tables that are gone, which is parked.
 func (m *marker) write(ctx context.Context, batch []verdict) (written []verdict, err error) {
-	backoff := retry.NewBackoff(100*time.Millisecond, 5*time.Second, nil)
+	backoff := retry.Doubling(100*time.Millisecond, 5*time.Second).Attempts()
 	for {
 		if err := m.cfg.check(); err != nil {
 			return nil, err

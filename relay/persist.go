@@ -22,7 +22,7 @@ func (e fatalError) Unwrap() error { return e.error }
 // persist calls do until it works, with backoff, and logs the first failure and the recovery. It returns ctx's error, or
 // a fatal one.
 func persist(ctx context.Context, log zerolog.Logger, what string, do func(context.Context) error) error {
-	backoff := retry.NewBackoff(200*time.Millisecond, 5*time.Second, nil)
+	backoff := retry.Doubling(200*time.Millisecond, 5*time.Second).Attempts()
 	for failures := 0; ; failures++ {
 		err := do(ctx)
 		if err == nil {

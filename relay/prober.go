@@ -139,7 +139,7 @@ func (f *flow) probe(ctx context.Context, it *item) {
 }
 
 func (f *flow) probeLoop(ctx context.Context, it *item) {
-	backoff := retry.NewBackoff(100*time.Millisecond, 2*time.Second, nil)
+	backoff := retry.Doubling(100*time.Millisecond, 2*time.Second).Attempts()
 	t := it.topic
 	for it != nil {
 		if f.keys.take(it) { // the probe before was one of its key's, and is dead

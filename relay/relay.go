@@ -81,7 +81,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer housekeeping.Wait()
 	defer stopTicking()
 	housekeeping.Go(func() { r.housekeep(ctx) })
-	backoff := retry.NewBackoff(500*time.Millisecond, 10*time.Second, nil)
+	backoff := retry.Doubling(500*time.Millisecond, 10*time.Second).Attempts()
 	for {
 		began := time.Now()
 		err := r.once(ctx)

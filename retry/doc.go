@@ -1,6 +1,5 @@
-// Package retry says when to try again: the backoff list for messages, the exponential backoff for connections, a wait
-// that gives up with its context, and the classes of failure.
+// Package retry says when to try again: the policy of delays and of how many there are, the loop that tries until something
+// works, a wait that gives up with its context, and the classes of failure. Package trouble below it logs what lasts.
 //
-// It decides about time only. It never runs what is to be retried, so the loops stay where the reader sees them, and it
-// depends on the standard library alone.
+// It depends on the standard library alone, since consumers and producers import it too.
 package retry

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Policy says when a message that failed is tried again and when its retries are spent. It is a value: safe to copy and
-// to use from many goroutines as long as nobody writes to Backoff.
+// Policy says when what failed is tried again and when its retries are spent. It is a value: safe to copy and to use from
+// many goroutines as long as nobody writes to Backoff.
 type Policy struct {
 	// Backoff is the delay after the first failure, the second, and so on; the last one repeats.
 	Backoff []time.Duration
 	// Jitter spreads each delay by up to this share of it in both directions: 0.2 makes 8 to 12 seconds of 10.
 	// It keeps the messages that failed together from coming back together.
 	Jitter float64
-	// MaxRetries is how many failures a message may have and still be tried again.
+	// MaxRetries is how many failures there may be before the last attempt; one more and the retries are spent.
 	MaxRetries int
 }
 
@@ -27,6 +27,22 @@ func Default() Policy {
 		Jitter:     0.2,
 		MaxRetries: 16,
 	}
+}
+
+// Doubling returns the policy of attempts to reach something that is away, without an end. The delay after the first failure is
+// drawn evenly from least to twice that, and the range doubles with each failure until it ends at most; so many relays which
+// lost the same server do not return to it at the same moment. A least of zero or less becomes a millisecond, which keeps a loop
+// from running hot, and a most below twice least becomes that.
+func Doubling(least, most time.Duration) Policy {
+	least = min(max(least, time.Millisecond), math.MaxInt64/4)
+	most = max(most, 2*least)
+	p := Policy{Jitter: 1.0 / 3, MaxRetries: math.MaxInt}
+	// Two thirds and four thirds of a delay are the ends of its range.
+	for low := least; low < most/2; low *= 2 {
+		p.Backoff = append(p.Backoff, low/2*3)
+	}
+	p.Backoff = append(p.Backoff, most/4*3)
+	return p
 }
 
 // Validate reports every problem of the policy at once.
@@ -65,7 +81,7 @@ func (p Policy) Delay(attempt int, random func() float64) time.Duration {
 	return saturate(float64(d) * spread)
 }
 
-// Spent reports whether a message with this many failures has no retry left.
+// Spent reports whether no retry is left after this many failures.
 func (p Policy) Spent(failures int) bool { return failures > p.MaxRetries }
 
 // Longest returns the longest delay that the policy can give.

@@ -309,7 +309,7 @@ func insist(ctx context.Context, do func(context.Context) error) error {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(writeTimeout, cancel) })
 	defer stop()
-	backoff := retry.NewBackoff(100*time.Millisecond, 5*time.Second, nil)
+	backoff := retry.Doubling(100*time.Millisecond, 5*time.Second).Attempts()
 	for {
 		err := do(patient)
 		// A table that is gone may never come back.

@@ -13,6 +13,7 @@ import (
 	"example.com/outbox-relay/inbox"
 	"example.com/outbox-relay/inbox/internal/loop"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 )
 
 const (
@@ -67,7 +68,7 @@ type member struct {
 // poll hands records to the workers and never waits for them. A rebalance happens only between two rounds, so the worker of
 // every polled partition exists.
 func (m *member) poll(ctx context.Context, client *kgo.Client) {
-	quiet := time.Time{}
+	state := trouble.New(m.log, trouble.Texts{Fails: "trouble with the brokers", Works: "the brokers serve again", Level: zerolog.WarnLevel})
 	for ctx.Err() == nil {
 		fetches := client.PollFetches(ctx)
 		if fetches.IsClientClosed() || ctx.Err() != nil {
@@ -79,14 +80,14 @@ func (m *member) poll(ctx context.Context, client *kgo.Client) {
 			}
 		})
 		client.AllowRebalance()
-		if failed := fetches.Errors(); len(failed) > 0 {
-			if now := time.Now(); now.After(quiet) {
-				quiet = now.Add(time.Minute)
-				m.log.Warn().Err(failed[0].Err).Str(loop.KeyTopic, failed[0].Topic).Int32(loop.KeyPartition, failed[0].Partition).Msg("trouble with the brokers")
-			}
-			if retry.Wait(ctx, errorPause) != nil {
-				break
-			}
+		failed := fetches.Errors()
+		if len(failed) == 0 {
+			state.Note(nil)
+			continue
+		}
+		state.Note(fmt.Errorf("fetch partition %d of %s: %w", failed[0].Partition, failed[0].Topic, failed[0].Err))
+		if retry.Wait(ctx, errorPause) != nil {
+			break
 		}
 	}
 	client.AllowRebalance()

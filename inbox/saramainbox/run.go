@@ -13,6 +13,7 @@ import (
 	"example.com/outbox-relay/inbox"
 	"example.com/outbox-relay/inbox/internal/loop"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 )
 
 // The pause before brokers that are away are asked again.
@@ -56,15 +57,19 @@ func (m *member) run(ctx context.Context, cfg Config, sc *sarama.Config, groupID
 	}
 	var errs sync.WaitGroup
 	errs.Go(func() {
+		state := trouble.New(m.log, trouble.Texts{Fails: "trouble with the brokers", Level: zerolog.WarnLevel})
 		for err := range group.Errors() {
-			m.log.Warn().Err(err).Msg("trouble with the brokers")
+			state.Note(err)
 		}
 	})
-	pause := retry.NewBackoff(pauseLeast, pauseMost, nil)
+	pause := retry.Doubling(pauseLeast, pauseMost).Attempts()
+	state := trouble.New(m.log, trouble.Texts{Fails: "the session ended, joining again", Works: "joined again", Level: zerolog.WarnLevel})
 	for ctx.Err() == nil {
-		if err := group.Consume(ctx, cfg.Topics, m); err != nil && ctx.Err() == nil {
-			m.log.Warn().Err(err).Msg("the session ended, joining again")
-		} else {
+		err := group.Consume(ctx, cfg.Topics, m)
+		if ctx.Err() == nil {
+			state.Note(err)
+		}
+		if err == nil {
 			pause.Reset()
 		}
 		if m.reason() != nil || retry.Wait(ctx, pause.Next()) != nil {
@@ -81,20 +86,16 @@ func (m *member) run(ctx context.Context, cfg Config, sc *sarama.Config, groupID
 
 // join waits until the brokers can be reached, or ctx ends.
 func (m *member) join(ctx context.Context, brokers []string, groupID string, sc *sarama.Config) (sarama.ConsumerGroup, error) {
-	pause := retry.NewBackoff(pauseLeast, pauseMost, nil)
-	for {
-		group, err := sarama.NewConsumerGroup(brokers, groupID, sc)
-		if err == nil {
-			return group, nil
-		}
+	var group sarama.ConsumerGroup
+	state := trouble.New(m.log, trouble.Texts{Fails: "brokers can't be reached, trying again", Works: "brokers can be reached", Level: zerolog.WarnLevel})
+	err := state.Until(ctx, retry.Doubling(pauseLeast, pauseMost), func(context.Context) (err error) {
+		group, err = sarama.NewConsumerGroup(brokers, groupID, sc)
 		if _, wrong := errors.AsType[sarama.ConfigurationError](err); wrong {
-			return nil, fmt.Errorf("consume by sarama: %w", err)
+			return retry.Final(fmt.Errorf("consume by sarama: %w", err))
 		}
-		m.log.Warn().Err(err).Msg("brokers can't be reached, trying again")
-		if err := retry.Wait(ctx, pause.Next()); err != nil {
-			return nil, err
-		}
-	}
+		return err
+	})
+	return group, err
 }
 
 // Setup tells what was assigned.

@@ -17,6 +17,7 @@ import (
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 	"example.com/outbox-relay/store"
 )
 
@@ -60,7 +61,7 @@ const afterFailure = time.Minute
 
 // Run makes passes until ctx ends. A failure is logged when it begins or changes, and tried again.
 func (a *Archiver) Run(ctx context.Context) {
-	failing := ""
+	state := trouble.New(a.log, trouble.Texts{Fails: "archiving failed, will go on trying", Works: "archiving works again", Level: zerolog.ErrorLevel})
 	for ctx.Err() == nil {
 		began := time.Now()
 		result, err := a.Pass(ctx, false, nil)
@@ -68,17 +69,10 @@ func (a *Archiver) Run(ctx context.Context) {
 			return
 		}
 		pause := a.cfg.Interval
-		switch {
-		case err != nil:
+		if err != nil {
 			pause = min(pause, afterFailure)
-			if failing != err.Error() {
-				failing = err.Error()
-				a.log.Error().Err(err).Int64("moved", result.Moved).Msg("archiving failed, will go on trying")
-			}
-		case failing != "":
-			failing = ""
-			a.log.Info().Msg("archiving works again")
 		}
+		state.Note(err)
 		if result.Moved > 0 {
 			a.log.Info().Int64("moved", result.Moved).Int64("looked_at", result.Looked).Dur("took", time.Since(began)).Msg("rows archived")
 		}
@@ -100,21 +94,20 @@ func (a *Archiver) untilApplied(ctx context.Context) error {
 		return nil
 	}
 	defer a.paused(words.PausedReplica, false)
-	for told := false; ; told = true {
+	state := trouble.New(a.log, trouble.Texts{Fails: "archiving waits for the replica", Works: "the replica has caught up", Level: zerolog.WarnLevel})
+	for {
 		bounded, cancel := context.WithTimeout(ctx, replicaTime)
 		err := a.replica.Applied(bounded)
 		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		state.Note(err)
 		if err == nil {
 			a.asked = time.Now()
 			return nil
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 		a.paused(words.PausedReplica, true)
-		if !told {
-			a.log.Warn().Err(err).Msg("archiving waits for the replica")
-		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			continue
 		}

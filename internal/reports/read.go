@@ -11,38 +11,28 @@ import (
 	"example.com/outbox-relay/inbox/report"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 	"example.com/outbox-relay/store"
 )
 
-// trouble tells of a failure when it begins and when it is over, not each time between.
-type trouble struct {
-	log     zerolog.Logger
-	failing bool
-}
-
-func (t *trouble) note(err error, what string) {
-	switch {
-	case err != nil && !t.failing:
-		t.log.Error().Err(err).Msg(what + ", will go on trying")
-	case err == nil && t.failing:
-		t.log.Info().Msg("works again: " + what)
-	}
-	t.failing = err != nil
+// texts are what is logged of what fails again and again.
+func texts(fails string) trouble.Texts {
+	return trouble.Texts{Fails: fails + ", will go on trying", Works: "works again: " + fails, Level: zerolog.ErrorLevel}
 }
 
 // read reads the topic of reports until ctx ends.
 func (s *Service) read(ctx context.Context) {
-	state := trouble{log: s.log}
-	backoff := retry.NewBackoff(200*time.Millisecond, 10*time.Second, nil)
+	state := trouble.New(s.log, texts("reports can't be read"))
+	backoff := retry.Doubling(200*time.Millisecond, 10*time.Second).Attempts()
 	for ctx.Err() == nil {
 		err := s.readOn(ctx, func() {
-			state.note(nil, "reports can't be read")
+			state.Note(nil)
 			backoff.Reset()
 		})
 		if ctx.Err() != nil {
 			return
 		}
-		state.note(err, "reports can't be read")
+		state.Note(err)
 		if retry.Wait(ctx, backoff.Next()) != nil {
 			return
 		}
@@ -125,28 +115,26 @@ const refusedTries = 3
 // takeAtLast takes a report however long the database is away. A report that the server refuses again and again is taken
 // apart, and what it still refuses then is skipped: one odd id must not hold up all others.
 func (s *Service) takeAtLast(ctx context.Context, r report.Report) error {
-	state := trouble{log: s.log}
-	backoff := retry.NewBackoff(100*time.Millisecond, 5*time.Second, nil)
-	for refused := 0; ; {
-		counts, err := s.cfg.Store.Consume(ctx, s.cfg.Rules, r)
-		if err == nil {
-			s.count(words.ViaKafka, counts)
-			state.note(nil, "reports can't be taken")
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		state.note(err, "reports can't be taken")
+	var counts report.Counts
+	refused := 0
+	state := trouble.New(s.log, texts("reports can't be taken"))
+	err := state.Until(ctx, retry.Doubling(100*time.Millisecond, 5*time.Second), func(ctx context.Context) (err error) {
+		counts, err = s.cfg.Store.Consume(ctx, s.cfg.Rules, r)
 		if errors.Is(err, store.ErrServer) {
 			if refused++; refused == refusedTries {
-				return s.takeApart(ctx, r, err)
+				return retry.Final(err)
 			}
 		}
-		if err := retry.Wait(ctx, backoff.Next()); err != nil {
-			return err
-		}
+		return err
+	})
+	switch {
+	case err == nil:
+		s.count(words.ViaKafka, counts)
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
 	}
+	return s.takeApart(ctx, r, err)
 }
 
 func (s *Service) takeApart(ctx context.Context, r report.Report, cause error) error {
@@ -170,14 +158,14 @@ const settleEvery = 5 * time.Second
 
 // settle completes what consumers have reported by SQL, page by page, until ctx ends.
 func (s *Service) settle(ctx context.Context) {
-	state := trouble{log: s.log}
+	state := trouble.New(s.log, texts("the table of reports can't be read"))
 	var at store.AckCursor
 	for retry.Wait(ctx, settleEvery) == nil {
 		counts, next, err := s.cfg.Store.SettleAcks(ctx, s.cfg.Rules, at)
 		if ctx.Err() != nil {
 			return
 		}
-		state.note(err, "the table of reports can't be read")
+		state.Note(err)
 		s.count(words.ViaSQL, counts)
 		at = next
 	}

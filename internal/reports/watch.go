@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 	"example.com/outbox-relay/store"
 )
 
@@ -33,7 +34,7 @@ type watched struct {
 // watch keeps the metrics of unreported messages until ctx ends.
 func (s *Service) watch(ctx context.Context) {
 	pairs := s.pairs()
-	state := trouble{log: s.log}
+	state := trouble.New(s.log, texts("unreported messages can't be looked for"))
 	for {
 		var failed error
 		for _, w := range pairs {
@@ -44,7 +45,7 @@ func (s *Service) watch(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		state.note(failed, "unreported messages can't be looked for")
+		state.Note(failed)
 		if retry.Wait(ctx, watchEvery) != nil {
 			return
 		}

@@ -20,6 +20,7 @@ import (
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/relay"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/sweeper"
@@ -228,19 +229,17 @@ func (b *Source) primary(ctx context.Context, c *config.Config, s config.Source,
 
 // openPrimary waits for a server that can't be reached; what is wrong otherwise is for a person.
 func openPrimary(ctx context.Context, cfg store.Config, log zerolog.Logger) (*store.Store, error) {
-	backoff := retry.NewBackoff(time.Second, 10*time.Second, nil)
-	for failures := 0; ; failures++ {
-		rows, err := store.Open(ctx, cfg, log)
-		if err == nil || !errors.Is(err, store.ErrUnreachable) {
-			return rows, err
+	state := trouble.New(log, trouble.Texts{
+		Fails: "the primary can't be reached, will go on trying", Works: "the primary can be reached", Level: zerolog.ErrorLevel,
+	})
+	var rows *store.Store
+	err := state.Until(ctx, retry.Doubling(time.Second, 10*time.Second), func(ctx context.Context) (err error) {
+		if rows, err = store.Open(ctx, cfg, log); !errors.Is(err, store.ErrUnreachable) {
+			return retry.Final(err)
 		}
-		if failures == 0 {
-			log.Error().Err(err).Msg("the primary can't be reached, will go on trying")
-		}
-		if retry.Wait(ctx, backoff.Next()) != nil {
-			return nil, err
-		}
-	}
+		return err
+	})
+	return rows, err
 }
 
 func (b *Source) stream(c *config.Config, s config.Source, deps *relay.Deps, log zerolog.Logger) error {

@@ -1,6 +1,6 @@
 package words
 
-// What came of a transaction in the binlog: the outcomes of transactions_total. One that was rolled back is not counted.
+// TransactionCommitted is the one outcome of transactions_total: what was rolled back is not counted.
 const TransactionCommitted = "committed"
 
 // Who sent a message: the origins of messages_published_total.

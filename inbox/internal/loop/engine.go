@@ -13,6 +13,7 @@ import (
 
 	"example.com/outbox-relay/inbox"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 )
 
 // Keys of the log.
@@ -44,7 +45,7 @@ type Engine struct {
 	mail    Mailer
 	log     zerolog.Logger
 	settle  time.Duration
-	hold    func() *retry.Backoff
+	hold    func() *retry.Attempts
 }
 
 // How long a message is held between attempts while the database or the dead letter topic is away.
@@ -64,7 +65,7 @@ var ErrDetached = errors.New("the handler did not end with its context")
 func New(in Doer, handler inbox.Handler, policy inbox.Policy, mail Mailer, log zerolog.Logger) *Engine {
 	return &Engine{
 		inbox: in, handler: handler, policy: policy, mail: mail, log: log.With().Str(KeyGroup, in.Group()).Logger(), settle: defaultSettle,
-		hold: func() *retry.Backoff { return retry.NewBackoff(holdLeast, holdMost, nil) },
+		hold: func() *retry.Attempts { return retry.Doubling(holdLeast, holdMost).Attempts() },
 	}
 }
 
@@ -94,8 +95,8 @@ type attempt struct {
 	delivery *inbox.Delivery
 	failures int
 	log      zerolog.Logger
-	hold     *retry.Backoff
-	warned   time.Time // when the last line about being held was written
+	hold     *retry.Attempts
+	state    *trouble.Log // of being held; nil before it is
 }
 
 // Handle brings a delivery to its end. It returns nil when the delivery's offset may be committed, an *inbox.Stopped when the
@@ -164,7 +165,7 @@ func (e *Engine) wait(ctx, work context.Context, a *attempt, cause error) error 
 	event := inbox.Event{Outcome: inbox.OutcomeFailed, Delivery: a.delivery, Err: cause}
 	if environment(cause) {
 		event.Outcome, event.Wait = inbox.OutcomeHeld, a.hold.Next()
-		a.held(event.Wait, e.policy.Describe(cause))
+		a.held(e.policy.Describe(cause))
 	} else {
 		event.Wait = e.pause(a, cause)
 		a.log.Warn().Int(KeyAttempt, a.failures).Str(KeyError, e.policy.Describe(cause)).Dur(KeyWait, event.Wait).Msg("the handler failed, trying again")
@@ -180,13 +181,21 @@ func (e *Engine) pause(a *attempt, cause error) time.Duration {
 	return e.policy.Retry.Delay(a.failures, rand.Float64)
 }
 
-// quiet is how often a lasting outage is logged.
-const quiet = time.Minute
+// held logs that the message has to wait for something that is not its own fault.
+func (a *attempt) held(text string) {
+	if a.state == nil {
+		a.state = trouble.New(a.log, trouble.Texts{
+			Fails: "message is held until the database or the dead letter topic serves again", Works: "message is not held any more",
+			Level: zerolog.WarnLevel,
+		})
+	}
+	a.state.Note(errors.New(text))
+}
 
-func (a *attempt) held(wait time.Duration, text string) {
-	if now := time.Now(); a.warned.IsZero() || now.Sub(a.warned) >= quiet {
-		a.warned = now
-		a.log.Warn().Str(KeyError, text).Dur(KeyWait, wait).Msg("message is held until the database or the dead letter topic serves again")
+// released logs that a message which was held has come to its end.
+func (a *attempt) released() {
+	if a.state != nil {
+		a.state.Note(nil)
 	}
 }
 
@@ -195,6 +204,7 @@ func (e *Engine) done(a *attempt, result inbox.Result) {
 	if result == inbox.Duplicate {
 		outcome = inbox.OutcomeDuplicate
 	}
+	a.released()
 	a.log.Debug().Stringer("result", result).Msg("message is done")
 	e.policy.Observe(inbox.Event{Outcome: outcome, Delivery: a.delivery})
 }

@@ -41,6 +41,7 @@ func (e *Engine) bury(ctx, work context.Context, a *attempt, reason string, caus
 	for {
 		err := e.mail.Send(work, letter)
 		if err == nil {
+			a.released()
 			line.Str("dead_letter_topic", letter.Topic).Msg("message is a dead letter; look at it there, and write it to its topic again once it can be handled")
 			e.policy.Observe(inbox.Event{Outcome: inbox.OutcomeDead, Delivery: a.delivery, Err: cause})
 			return nil
@@ -50,7 +51,7 @@ func (e *Engine) bury(ctx, work context.Context, a *attempt, reason string, caus
 		}
 		// Without its letter the message would be lost, so it stays until there is one.
 		wait := a.hold.Next()
-		a.held(wait, fmt.Sprintf("write to the dead letter topic %s: %v", letter.Topic, err))
+		a.held(fmt.Sprintf("write to the dead letter topic %s: %v", letter.Topic, err))
 		e.policy.Observe(inbox.Event{Outcome: inbox.OutcomeHeld, Delivery: a.delivery, Err: err, Wait: wait})
 		if err := retry.Wait(ctx, wait); err != nil {
 			return err
