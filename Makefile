@@ -60,7 +60,7 @@ rig: bin/rig ## start the servers and print a configuration to try the relay by 
 demo: ## the whole thing on this machine, with a verdict
 	@scripts/demo.sh
 
-# The stories of test/bounds and of two leaders at full size. Each line of bench has servers of its own: what one has written is
+# The stories of bounds and of two leaders at full size. Each line of bench has servers of its own: what one has written is
 # not the next one's binlog.
 FULL_BOUNDS := TestMillionRow|TestTwoMillionRows|TestKafkaAwayFor5Minutes|TestMarksWaitFor30s
 FULL_LEADERS := TestLeaderStoppedFor20s|TestLockTroubleAtFullLength|TestTakeoverWithinASecond|TestKickedRowsWithinTwoSeconds
@@ -75,9 +75,9 @@ orders: ## the example of two services on this machine, with a verdict
 .PHONY: bench
 bench: bin/rig ## what the relay reaches here: catching up, latency, memory, kills (no race detector; a quiet machine)
 	@scripts/setup.sh servers
-	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run 'TestBacklog|TestLatency|TestStagedBodies|TestArchiveMillion|TestHundredKills|TestMillionForAMissingTopic' ./test/bench ./test/e2e
-	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run '$(FULL_BOUNDS)' ./test/bounds
-	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run '$(FULL_LEADERS)' ./test/scenario
+	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run 'TestBacklog|TestLatency|TestStagedBodies|TestArchiveMillion|TestHundredKills|TestMillionForAMissingTopic' ./test/bench ./test/stories
+	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run '$(FULL_BOUNDS)' ./test/stories
+	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run '$(FULL_LEADERS)' ./test/stories
 	@bin/rig exec -- $(GO) test -tags bench -count=1 -timeout 30m -v -run 'TestFiftyKillsOfConsumers' ./test/inbox
 	@$(GO) test -tags bench -count=1 -timeout 5m -v -run 'TestPutCost' ./outbox
 

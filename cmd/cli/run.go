@@ -83,7 +83,7 @@ func (a *app) run(ctx context.Context, c *config.Config) error {
 const garbagePercent = 30
 
 // memoryBase and memoryPerSource are how much memory the process takes before its garbage is collected without delay: what
-// it really needs is bounded for each source, and less than this (TestMillionRowTransaction in test/bounds).
+// it really needs is bounded for each source, and less than this (TestMillionRowTransaction in test/stories).
 const (
 	memoryBase      = 128 << 20
 	memoryPerSource = 64 << 20

@@ -17,7 +17,7 @@ import (
 func (s *Scene) Judge(limit time.Duration, opts oracle.Options) *oracle.Verdict {
 	s.t.Helper()
 	begun := time.Now()
-	patiently(limit, func() bool {
+	Patiently(limit, func() bool {
 		open, err := workload.Open(s.t.Context(), s.DB, s.Tables...)
 		return err == nil && open == 0
 	})
@@ -26,18 +26,25 @@ func (s *Scene) Judge(limit time.Duration, opts oracle.Options) *oracle.Verdict 
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.t.Logf("settled %s after the last commit", settled.Round(10*time.Millisecond))
+	return s.JudgeRows(rows, opts)
+}
+
+// JudgeRows is Judge with the final rows of the tables as they are given, all of which are settled.
+func (s *Scene) JudgeRows(rows []oracle.Row, opts oracle.Options) *oracle.Verdict {
+	s.t.Helper()
 	sent := 0
 	for _, row := range rows {
 		if row.Status != outbox.Dead {
 			sent++
 		}
 	}
-	patiently(10*time.Second, func() bool { return s.Log.Distinct() >= sent })
+	Patiently(10*time.Second, func() bool { return s.Log.Distinct() >= sent })
 	s.Quiet()
 	samples, fences := s.Sampler.Evidence()
 	opts.Source = s.Source
 	v := oracle.Judge(s.Ledger, oracle.Evidence{Records: s.Log.Records(), Rows: rows, Samples: samples, Fences: fences}, opts)
-	s.t.Logf("settled %s after the last commit\n%s", settled.Round(10*time.Millisecond), v)
+	s.t.Logf("%s", v)
 	return v
 }
 
@@ -73,7 +80,7 @@ const quiet = 500 * time.Millisecond
 // Quiet waits until no record has come for a moment.
 func (s *Scene) Quiet() {
 	last, since := s.Log.Len(), time.Now()
-	patiently(10*time.Second, func() bool {
+	Patiently(10*time.Second, func() bool {
 		if n := s.Log.Len(); n != last {
 			last, since = n, time.Now()
 		}
@@ -81,8 +88,8 @@ func (s *Scene) Quiet() {
 	})
 }
 
-// patiently polls for a while and does not say whether it came true: a verdict says more about what is missing.
-func patiently(limit time.Duration, done func() bool) {
+// Patiently polls for a while and does not say whether it came true: a verdict says more about what is missing.
+func Patiently(limit time.Duration, done func() bool) {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	tick := time.NewTicker(poll)

@@ -14,9 +14,9 @@ import (
 // Letter is a row written by hand. Table, Topic and Content have the scene's first table, its first topic and a small
 // JSON object for default.
 type Letter struct {
-	ID, Table, Topic, Key, Content string
-	Fate                           oracle.Fate
-	Due                            time.Time
+	ID, Table, Topic, Key, Content, Headers string
+	Fate                                    oracle.Fate
+	Due                                     time.Time
 	// Unlogged says that the session which writes it does not log.
 	Unlogged bool
 }
@@ -79,15 +79,18 @@ func (s *Scene) filled(l Letter) Letter {
 func (s *Scene) Insert(db Execer, l Letter) {
 	s.t.Helper()
 	l = s.filled(l)
-	var due, key any
+	var due, key, headers any
 	if !l.Due.IsZero() {
 		due = l.Due.Unix()
 	}
 	if l.Key != "" {
 		key = l.Key
 	}
-	s.Exec(db, "INSERT INTO "+l.Table+` (msg_id, topic, msg_content, status, next_retry_time, create_time, update_time, msg_key)
-		VALUES (?, ?, ?, 0, FROM_UNIXTIME(?), NOW(), NOW(), ?)`, l.ID, l.Topic, l.Content, due, key)
+	if l.Headers != "" {
+		headers = l.Headers
+	}
+	s.Exec(db, "INSERT INTO "+l.Table+` (msg_id, topic, msg_content, status, next_retry_time, create_time, update_time, msg_key, headers)
+		VALUES (?, ?, ?, 0, FROM_UNIXTIME(?), NOW(), NOW(), ?, ?)`, l.ID, l.Topic, l.Content, due, key, headers)
 }
 
 // Enter writes into the ledger what became of letters that were written in one transaction.

@@ -29,9 +29,15 @@ type Cast struct {
 	Topics  int
 	// Missing topics are consumed and written, but do not exist yet.
 	Missing int
-	// Silent keeps the sweeper from what the stream should bring (mode A of the scenarios): it only sends what was given to
+	// Prefix begins the keys in Redis; "" makes one.
+	Prefix string
+	// Plain tables have the pattern's own columns only. Keys are in the content.
+	Plain bool
+	// Silent keeps the sweeper from what the stream should bring (mode A of the stories): it only sends what was given to
 	// it. A pending row that nobody has given to it stays as it is.
 	Silent bool
+	// Patient leaves the sweeper as it is by default. Else it is hasty (mode B), so that no story waits for it.
+	Patient bool
 }
 
 // Scene is one test's world: tables, topics and Redis keys of its own, the writers' ledger, a consumer of every topic, a
@@ -76,7 +82,7 @@ func NewScene(t testing.TB, c Cast) *Scene {
 	s.Source = "scene" + s.Database[strings.LastIndexByte(s.Database, '_'):] // a source's name may not be as long as a database's
 	for i := range max(1, c.Tables) {
 		s.Tables = append(s.Tables, fmt.Sprintf("%s.local_message_%d", s.Database, i))
-		if err := workload.CreateMessages(t.Context(), s.DB, s.Tables[i], true); err != nil {
+		if err := workload.CreateMessages(t.Context(), s.DB, s.Tables[i], !c.Plain); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,10 +97,13 @@ func NewScene(t testing.TB, c Cast) *Scene {
 		// A topic's name must fit the table's column of 64 characters.
 		s.Missing = append(s.Missing, fmt.Sprintf("%s-late%d", s.Topics[0], i))
 	}
+	if s.Cast.Prefix == "" {
+		s.Cast.Prefix = c.Redis.Prefix(t)
+	}
 	s.settle()
 	s.Consume(slices.Concat(s.Missing, s.Topics)...)
 	s.Sampler = &Sampler{
-		Checkpoint: NewCheckpointReader(t, c.Redis.URL(), fmt.Sprint(s.Settings["redis.prefix"]), s.Source),
+		Checkpoint: NewCheckpointReader(t, c.Redis.URL(), s.Cast.Prefix, s.Source),
 		Primary:    s.DB, Binlog: s.Binlog, Flavor: c.SQL.Flavor, Tables: s.Tables, Ledger: s.Ledger,
 	}
 	s.Sampler.Start(t)
@@ -111,14 +120,18 @@ func (s *Scene) settle() {
 		Tables:   []string{s.Database + `./local_message_\d+/`},
 		Brokers:  s.Cast.Kafka.Brokers,
 		RedisURL: s.Cast.Redis.URL(),
-	}.Settings(s.t).With("source.name", s.Source, "redis.prefix", s.Cast.Redis.Prefix(s.t))
+	}.Settings(s.t).With("source.name", s.Source, "redis.prefix", s.Cast.Prefix)
 	if s.Cast.Replica != nil {
 		s.Set("source.replica.address", s.Cast.Replica.Addr)
 	}
-	if s.Cast.Silent {
+	if s.Cast.Plain {
+		s.Set("router.key", "/order_id")
+	}
+	switch {
+	case s.Cast.Silent:
 		s.Set("sweep.interval", "1s", "sweep.grace", "1h")
-	} else {
-		s.Set("sweep.interval", "1s", "sweep.grace", "500ms")
+	case !s.Cast.Patient:
+		s.Sweeping()
 	}
 }
 
@@ -201,9 +214,12 @@ func (s *Scene) Move(to *rig.Server) {
 
 // Writing starts to write a workload, the default mixture but for what change says; the returned function stops that, if
 // it has no end of its own, and waits for it.
-func (s *Scene) Writing(change func(*workload.Config)) (finish func()) {
+func (s *Scene) Writing(change func(*workload.Config)) (finish func() workload.Stats) {
 	s.t.Helper()
 	cfg := workload.Default(s.Tables, slices.Concat(s.Missing, s.Topics))
+	if s.Cast.Plain {
+		cfg.Key, cfg.Headers = workload.KeyContent, 0
+	}
 	if change != nil {
 		change(&cfg)
 	}
@@ -215,21 +231,35 @@ func (s *Scene) Writing(change func(*workload.Config)) (finish func()) {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())
-	ended := make(chan error, 1) // size 1: the writers must be able to leave
-	go func() {
-		_, err := writer.Run(ctx)
-		ended <- err
-	}()
 	s.t.Cleanup(cancel)
-	return func() {
+	var (
+		stats  workload.Stats
+		failed error
+		ended  = make(chan struct{})
+	)
+	go func() {
+		defer close(ended)
+		stats, failed = writer.Run(ctx)
+	}()
+	return func() workload.Stats {
 		s.t.Helper()
 		if cfg.Rows == 0 {
 			cancel()
 		}
-		if err := <-ended; err != nil {
-			s.t.Fatal(err)
+		<-ended
+		if failed != nil {
+			s.t.Fatal(failed)
 		}
+		s.t.Logf("written: %d transactions, %d rows in %s, %d errors, last %v",
+			s.Ledger.Counts().Transactions, stats.Rows, stats.Elapsed.Round(time.Millisecond), stats.Errors, stats.LastError)
+		return stats
 	}
+}
+
+// Write writes a workload to its end.
+func (s *Scene) Write(change func(*workload.Config)) workload.Stats {
+	s.t.Helper()
+	return s.Writing(change)()
 }
 
 // Committed waits until the writers have committed so many more rows.
