@@ -19,9 +19,9 @@ import (
 	"example.com/outbox-relay/test/rig"
 )
 
-// TestS44AcksOutOfOrder: one topic's broker is frozen, the other topic's acks come. A relay that is killed then has saved
+// TestAcksOutOfOrder: one topic's broker is frozen, the other topic's acks come. A relay that is killed then has saved
 // nothing beyond what is not acked.
-func TestS44AcksOutOfOrder(t *testing.T) {
+func TestAcksOutOfOrder(t *testing.T) {
 	t.Parallel()
 	kafka := rig.Kafka(t, rig.KafkaBrokers(2))
 	s := harness.NewScene(t, harness.Cast{Kafka: kafka, Silent: true})
@@ -79,9 +79,9 @@ func place(t *testing.T, kafka *rig.KafkaServer, name string, broker int) {
 	require.Zero(t, resp.Topics[0].ErrorCode, "%v", resp.Topics[0].ErrorMessage)
 }
 
-// TestS46StoppedWithNothingAcked: Kafka is frozen, rows are read and not acked, and the relay is told to end. It ends in its
+// TestStoppedWithNothingAcked: Kafka is frozen, rows are read and not acked, and the relay is told to end. It ends in its
 // time and has saved nothing beyond what is settled.
-func TestS46StoppedWithNothingAcked(t *testing.T) {
+func TestStoppedWithNothingAcked(t *testing.T) {
 	t.Parallel()
 	kafka := rig.Kafka(t, rig.Own())
 	for name, sql := range map[string]*rig.Server{"MySQL": rig.MySQL(t), "MariaDB": rig.MariaDB(t)} {
@@ -109,8 +109,8 @@ func TestS46StoppedWithNothingAcked(t *testing.T) {
 	}
 }
 
-// TestS79EndsWithTheBrokerDead: the broker dies with thousands in flight and the relay is told to end at once.
-func TestS79EndsWithTheBrokerDead(t *testing.T) {
+// TestEndsWithTheBrokerDead: the broker dies with thousands in flight and the relay is told to end at once.
+func TestEndsWithTheBrokerDead(t *testing.T) {
 	t.Parallel()
 	kafka := rig.Kafka(t, rig.Own())
 	s := harness.NewScene(t, harness.Cast{Kafka: kafka, Silent: true})

@@ -17,9 +17,9 @@ import (
 	"example.com/outbox-relay/test/rig"
 )
 
-// TestS66OneOversizeMessage: the topic takes 10 kB. What is larger, be it larger than the relay's own limit or only than the
+// TestOneOversizeMessage: the topic takes 10 kB. What is larger, be it larger than the relay's own limit or only than the
 // topic's, dies with its reason; the rest flows.
-func TestS66OneOversizeMessage(t *testing.T) {
+func TestOneOversizeMessage(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		for name, limit := range map[string]string{"Below": "8KiB", "Above": "1MiB"} {
 			t.Run(name, func(t *testing.T) {
@@ -55,9 +55,9 @@ func TestS66OneOversizeMessage(t *testing.T) {
 	})
 }
 
-// TestS71NotEnoughReplicas: a topic wants two replicas and one is away. It spends no retries, others flow, and it goes on by
+// TestNotEnoughReplicas: a topic wants two replicas and one is away. It spends no retries, others flow, and it goes on by
 // itself when the replica is back.
-func TestS71NotEnoughReplicas(t *testing.T) {
+func TestNotEnoughReplicas(t *testing.T) {
 	t.Parallel()
 	kafka := rig.Kafka(t, rig.KafkaBrokers(2))
 	s := harness.NewScene(t, harness.Cast{SQL: rig.MariaDB(t), Kafka: kafka, Topics: 1})
@@ -86,9 +86,9 @@ func TestS71NotEnoughReplicas(t *testing.T) {
 	assert.Equal(t, spent, s.Number("SELECT SUM(retry_count) FROM "+s.Tables[0]), "the outage spends no retries")
 }
 
-// TestS72UnknownTopic: every tenth row is for a topic that does not exist. It costs the others nothing, and is made up for
+// TestUnknownTopic: every tenth row is for a topic that does not exist. It costs the others nothing, and is made up for
 // when the topic is there.
-func TestS72UnknownTopic(t *testing.T) {
+func TestUnknownTopic(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Missing: 1})
 		s.Set("retry.backoff", []string{"1s", "2s"})
@@ -114,9 +114,9 @@ func TestS72UnknownTopic(t *testing.T) {
 	})
 }
 
-// TestS76TimestampsRefused: the topic refuses records that are dated a minute off. Rows of two days ago and of two hours
+// TestTimestampsRefused: the topic refuses records that are dated a minute off. Rows of two days ago and of two hours
 // ahead go out all the same.
-func TestS76TimestampsRefused(t *testing.T) {
+func TestTimestampsRefused(t *testing.T) {
 	inModes(t, func(t *testing.T, start starter, silent bool) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: silent, Topics: 1})
 		strict := s.Topics[0] + "-strict"

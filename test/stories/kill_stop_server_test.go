@@ -174,8 +174,8 @@ func TestStoppedWhileKafkaIsAway(t *testing.T) {
 	})
 }
 
-// TestS46StoppedWhileItBegins: the relay is told to end at any moment of its start.
-func TestS46StoppedWhileItBegins(t *testing.T) {
+// TestStoppedWhileItBegins: the relay is told to end at any moment of its start.
+func TestStoppedWhileItBegins(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t)})
 		for i := range 12 {

@@ -26,7 +26,7 @@ func fullLength(t *testing.T, run func(t *testing.T, start starter)) {
 	t.Run("MariaDB", func(t *testing.T) { run(t, rig.MariaDB) })
 }
 
-// TestLeaderStoppedFor20s is TestS86LeaderWokenAfterItsLease with the default lease of 10 s.
+// TestLeaderStoppedFor20s is TestLeaderWokenAfterItsLease with the default lease of 10 s.
 func TestLeaderStoppedFor20s(t *testing.T) {
 	fullLength(t, func(t *testing.T, start starter) {
 		for _, lock := range []string{"mysql", "redis"} {

@@ -19,9 +19,9 @@ import (
 	"example.com/outbox-relay/test/harness"
 )
 
-// TestS08PreparedThenRolledBack: the binlog has the rows of a transaction that was prepared and then rolled back. Those of
+// TestPreparedThenRolledBack: the binlog has the rows of a transaction that was prepared and then rolled back. Those of
 // one that is committed are the sweeper's.
-func TestS08PreparedThenRolledBack(t *testing.T) {
+func TestPreparedThenRolledBack(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t)})
 		relay := s.Start()
@@ -50,8 +50,8 @@ func TestS08PreparedThenRolledBack(t *testing.T) {
 	})
 }
 
-// TestS11SavepointsUnderKills: what is behind a savepoint that was rolled back to is never sent, wherever the relay dies.
-func TestS11SavepointsUnderKills(t *testing.T) {
+// TestSavepointsUnderKills: what is behind a savepoint that was rolled back to is never sent, wherever the relay dies.
+func TestSavepointsUnderKills(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: true})
 		relay := s.Start()
@@ -85,8 +85,8 @@ func TestS11SavepointsUnderKills(t *testing.T) {
 	})
 }
 
-// TestS14Upserts: a row that becomes pending again by an upsert gets out with its latest content.
-func TestS14Upserts(t *testing.T) {
+// TestUpsertsCarryTheLatestContent: a row that becomes pending again by an upsert gets out with its latest content.
+func TestUpsertsCarryTheLatestContent(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t)})
 		s.Start()
@@ -112,8 +112,8 @@ func TestS14Upserts(t *testing.T) {
 	})
 }
 
-// TestS15ManyRowsInOneEvent: killed while the rows of one event are on their way, the relay sends the rest of them.
-func TestS15ManyRowsInOneEvent(t *testing.T) {
+// TestManyRowsInOneEvent: killed while the rows of one event are on their way, the relay sends the rest of them.
+func TestManyRowsInOneEvent(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: true, Topics: 1})
 		s.Set("limits.in_flight", 100, "limits.unmarked", 100, "limits.mark_batch", 50)
@@ -165,8 +165,8 @@ func diesInside(t *testing.T, s *harness.Scene, locked string, seen int) {
 	s.Look()
 }
 
-// TestS20NeverBinlogged: the stream can't know of such rows and must not pretend to; the sweeper sends them.
-func TestS20NeverBinlogged(t *testing.T) {
+// TestNeverBinlogged: the stream can't know of such rows and must not pretend to; the sweeper sends them.
+func TestNeverBinlogged(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: true})
 		relay := s.Start()

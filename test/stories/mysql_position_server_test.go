@@ -16,9 +16,9 @@ import (
 	"example.com/outbox-relay/test/rig"
 )
 
-// TestS43S54KilledInsideATransaction kills the relay again and again inside one large transaction. No position within it is
+// TestKilledInsideATransaction kills the relay again and again inside one large transaction. No position within it is
 // ever saved, neither by place nor by GTID, and nothing of it is lost.
-func TestS43S54KilledInsideATransaction(t *testing.T) {
+func TestKilledInsideATransaction(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: true, Topics: 1})
 		s.Set("checkpoint.interval", "100ms", "limits.in_flight", 200, "limits.unmarked", 200, "limits.mark_batch", 50)
@@ -38,9 +38,9 @@ func TestS43S54KilledInsideATransaction(t *testing.T) {
 	})
 }
 
-// TestS48IdleOutboxOnABusyServer: other tables' commits and new binlog files move the checkpoint, so that purging the old
+// TestIdleOutboxOnABusyServer: other tables' commits and new binlog files move the checkpoint, so that purging the old
 // ones hurts nobody.
-func TestS48IdleOutboxOnABusyServer(t *testing.T) {
+func TestIdleOutboxOnABusyServer(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t, rig.Own()), Silent: true})
 		relay := s.Start()
@@ -74,9 +74,9 @@ func newHistory(s *harness.Scene) {
 	s.Exec(s.DB, statement)
 }
 
-// TestS50NewHistoryUnderTheOldNames: the binlog is reset while the relay is down, so that the saved place lies beyond its
+// TestNewHistoryUnderTheOldNames: the binlog is reset while the relay is down, so that the saved place lies beyond its
 // end (a), or, as it has grown again, inside it (b). Both are noticed and told, and what is pending is swept.
-func TestS50NewHistoryUnderTheOldNames(t *testing.T) {
+func TestNewHistoryUnderTheOldNames(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t, rig.Own())})
 		s.Exec(s.DB, "CREATE TABLE "+s.Database+".other (id INT PRIMARY KEY AUTO_INCREMENT, note VARCHAR(4000))")
@@ -113,9 +113,9 @@ func TestS50NewHistoryUnderTheOldNames(t *testing.T) {
 	})
 }
 
-// TestS57NewFileAfterALargeOne: the place in the new file is smaller than the one in the old file. Nothing in it counts as
+// TestNewFileAfterALargeOne: the place in the new file is smaller than the one in the old file. Nothing in it counts as
 // done.
-func TestS57NewFileAfterALargeOne(t *testing.T) {
+func TestNewFileAfterALargeOne(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t, rig.Own()), Silent: true})
 		relay := s.Start()
@@ -142,9 +142,9 @@ func TestS57NewFileAfterALargeOne(t *testing.T) {
 	})
 }
 
-// TestS60CheckpointGone: Redis is emptied while the relay is down. What is pending arrives, what was sent is not sent again,
+// TestCheckpointGone: Redis is emptied while the relay is down. What is pending arrives, what was sent is not sent again,
 // whichever place the relay is told to begin at.
-func TestS60CheckpointGone(t *testing.T) {
+func TestCheckpointGone(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t, rig.Own()), Redis: rig.Redis(t, rig.Own())})
 		for round, place := range []string{"now", "earliest"} {
@@ -172,8 +172,8 @@ func TestS60CheckpointGone(t *testing.T) {
 	})
 }
 
-// TestS61ReplicaThatDoesNotLog: its binlog has nothing of the primary's, however healthy it looks.
-func TestS61ReplicaThatDoesNotLog(t *testing.T) {
+// TestReplicaThatDoesNotLog: its binlog has nothing of the primary's, however healthy it looks.
+func TestReplicaThatDoesNotLog(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		primary := start(t, rig.Own())
 		quiet := rig.Args("--log-replica-updates=OFF", "--read-only=ON")

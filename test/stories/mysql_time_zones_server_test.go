@@ -14,9 +14,9 @@ import (
 	"example.com/outbox-relay/test/rig"
 )
 
-// TestS101ThreeTimeZones: the server's, the relay's and the writers' time zones are all different. Retries and delayed
+// TestThreeTimeZones: the server's, the relay's and the writers' time zones are all different. Retries and delayed
 // messages come at their time by the database's clock.
-func TestS101ThreeTimeZones(t *testing.T) {
+func TestThreeTimeZones(t *testing.T) {
 	t.Setenv("TZ", "America/New_York") // the relay's; this is why the test is not parallel
 	scenes := map[string]*harness.Scene{}
 	for name, server := range map[string]*rig.Server{

@@ -394,9 +394,9 @@ func TestDesignedSweepsAreNotMissed(t *testing.T) {
 	})
 }
 
-// TestS08CommittedXAIsSweptAtOnce: a prepared transaction that is committed is the sweeper's, which is woken for it however
+// TestCommittedXAIsSweptAtOnce: a prepared transaction that is committed is the sweeper's, which is woken for it however
 // long it sleeps otherwise.
-func TestS08CommittedXAIsSweptAtOnce(t *testing.T) {
+func TestCommittedXAIsSweptAtOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: true})
 		s.Set("sweep.interval", "24h")
@@ -415,9 +415,9 @@ func TestS08CommittedXAIsSweptAtOnce(t *testing.T) {
 	})
 }
 
-// TestS72RetriesDoNotWaitForTheSweepersInterval: the stream finds that a topic is missing, and the sweeper, which sleeps for
+// TestRetriesDoNotWaitForTheSweepersInterval: the stream finds that a topic is missing, and the sweeper, which sleeps for
 // long, is told. The retries come by their backoff, and the topic is drained soon after it was created.
-func TestS72RetriesDoNotWaitForTheSweepersInterval(t *testing.T) {
+func TestRetriesDoNotWaitForTheSweepersInterval(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Missing: 1, Silent: true})
 		s.Set("retry.backoff", []string{"1s"}, "retry.jitter", 0, "sweep.interval", "24h")

@@ -16,9 +16,9 @@ import (
 	"example.com/outbox-relay/test/rig"
 )
 
-// TestS109ResetWhileTheRelayRuns: without --force it is refused; with it the running relay goes on from the new position, and
+// TestResetWhileTheRelayRuns: without --force it is refused; with it the running relay goes on from the new position, and
 // does not write its own over it.
-func TestS109ResetWhileTheRelayRuns(t *testing.T) {
+func TestResetWhileTheRelayRuns(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: true})
 		relay := s.Start()
@@ -57,9 +57,9 @@ func TestS109ResetWhileTheRelayRuns(t *testing.T) {
 	})
 }
 
-// TestS110ResetForward: a hundred rows are not read yet when the checkpoint is moved past them. The command says so, the
+// TestResetForward: a hundred rows are not read yet when the checkpoint is moved past them. The command says so, the
 // history keeps it, and the table brings them.
-func TestS110ResetForward(t *testing.T) {
+func TestResetForward(t *testing.T) {
 	inModes(t, func(t *testing.T, start starter, silent bool) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: silent})
 		relay := s.Start()
@@ -82,9 +82,9 @@ func TestS110ResetForward(t *testing.T) {
 	})
 }
 
-// TestS112ConfiguredStartIsForTheFirstOnly: a place to begin at is configured, and a newer checkpoint is saved. The saved one
+// TestConfiguredStartIsForTheFirstOnly: a place to begin at is configured, and a newer checkpoint is saved. The saved one
 // counts at each start.
-func TestS112ConfiguredStartIsForTheFirstOnly(t *testing.T) {
+func TestConfiguredStartIsForTheFirstOnly(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t, rig.Own()), Silent: true})
 		s.Set("checkpoint.start", "earliest")

@@ -13,9 +13,9 @@ import (
 	"example.com/outbox-relay/test/harness"
 )
 
-// TestS106APrivilegeIsMissing takes one right at a time away, before the start and while the relay runs. What is missing is
+// TestAPrivilegeIsMissing takes one right at a time away, before the start and while the relay runs. What is missing is
 // named, nothing is sent again and again, and all is well once it is granted.
-func TestS106APrivilegeIsMissing(t *testing.T) {
+func TestAPrivilegeIsMissing(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		for right, where := range map[string]string{"REPLICATION SLAVE": "*.*", "REPLICATION CLIENT": "*.*", "SELECT": "", "UPDATE": ""} {
 			t.Run(right, func(t *testing.T) {

@@ -20,9 +20,9 @@ import (
 	"example.com/outbox-relay/test/rig"
 )
 
-// TestS81RedisComesAndGoes: it is away under load, then restarted five times in a row. Publishing goes on, the checkpoint
+// TestRedisComesAndGoes: it is away under load, then restarted five times in a row. Publishing goes on, the checkpoint
 // catches up, nothing is left behind.
-func TestS81RedisComesAndGoes(t *testing.T) {
+func TestRedisComesAndGoes(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Redis: rig.Redis(t, rig.Own()), Silent: true})
 		relay := s.Start()
@@ -55,9 +55,9 @@ func TestS81RedisComesAndGoes(t *testing.T) {
 	})
 }
 
-// TestS83RedisIsLoading: a Redis that has only just started answers that it is loading. That is not to say that there is no
+// TestRedisIsLoading: a Redis that has only just started answers that it is loading. That is not to say that there is no
 // checkpoint: the relay waits for it and goes on from there.
-func TestS83RedisIsLoading(t *testing.T) {
+func TestRedisIsLoading(t *testing.T) {
 	t.Parallel()
 	redis := rig.Redis(t, rig.Own())
 	s := harness.NewScene(t, harness.Cast{Redis: redis, Silent: true})
@@ -94,8 +94,8 @@ func TestS83RedisIsLoading(t *testing.T) {
 	s.ByStream(v)
 }
 
-// TestS83RedisCannotWrite: Redis answers and takes no writes. Publishing goes on, readiness tells, and it recovers.
-func TestS83RedisCannotWrite(t *testing.T) {
+// TestRedisCannotWrite: Redis answers and takes no writes. Publishing goes on, readiness tells, and it recovers.
+func TestRedisCannotWrite(t *testing.T) {
 	t.Parallel()
 	redis := rig.Redis(t, rig.Args("--appendonly", "no", "--save", "1 1", "--enable-protected-configs", "yes"))
 	s := harness.NewScene(t, harness.Cast{Redis: redis, Silent: true})
@@ -123,9 +123,9 @@ func TestS83RedisCannotWrite(t *testing.T) {
 	s.CaughtUp(20 * time.Second)
 }
 
-// TestS86LeaderWokenAfterItsLease: the leader is frozen for longer than its lease while a standby takes over. When it wakes
+// TestLeaderWokenAfterItsLease: the leader is frozen for longer than its lease while a standby takes over. When it wakes
 // it neither saves nor goes on, and what it had in its hands is all that may come twice.
-func TestS86LeaderWokenAfterItsLease(t *testing.T) {
+func TestLeaderWokenAfterItsLease(t *testing.T) {
 	for _, lock := range []string{"mysql", "redis"} {
 		t.Run(lock, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, start starter) {

@@ -16,10 +16,10 @@ import (
 	"example.com/outbox-relay/test/rig"
 )
 
-// TestS24GhostCutOver changes the table as gh-ost does, under load: a shadow table is filled in chunks and then takes the
+// TestGhostCutOver changes the table as gh-ost does, under load: a shadow table is filled in chunks and then takes the
 // table's name, with another first column. Where the binlog does not name its columns (MariaDB's default) rows from before
 // the cut-over that are read after it can't be mapped for certain and are the sweeper's, so there it must be on.
-func TestS24GhostCutOver(t *testing.T) {
+func TestGhostCutOver(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]harness.Cast{
 		"MySQL/A":   {SQL: rig.MySQL(t), Silent: true},
@@ -85,9 +85,9 @@ func doing(t *testing.T, s *harness.Scene, id int64) string {
 	return ""
 }
 
-// TestS26TableRenamedAway: the rows of a table that is not there are held, aloud, and it goes on by itself once the table
+// TestTableRenamedAway: the rows of a table that is not there are held, aloud, and it goes on by itself once the table
 // is back.
-func TestS26TableRenamedAway(t *testing.T) {
+func TestTableRenamedAway(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]func(*testing.T) harness.Cast{
 		"MySQL/A": func(t *testing.T) harness.Cast { return harness.Cast{SQL: rig.MySQL(t), Silent: true} },
@@ -130,9 +130,9 @@ func TestS26TableRenamedAway(t *testing.T) {
 	}
 }
 
-// TestS29MetadataCannotBeRead: a column is added and at once the relay may not look at the table any more. The binlog does
+// TestMetadataCannotBeRead: a column is added and at once the relay may not look at the table any more. The binlog does
 // not tell the columns there.
-func TestS29MetadataCannotBeRead(t *testing.T) {
+func TestMetadataCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T) *rig.Server{
 		"MySQL":   func(t *testing.T) *rig.Server { return rig.MySQL(t, rig.Args("--binlog-row-metadata=MINIMAL")) },

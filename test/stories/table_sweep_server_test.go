@@ -18,9 +18,9 @@ import (
 	"example.com/outbox-relay/test/rig"
 )
 
-// TestS88EventBeforeTheRowIsVisible: transactions insert a row and update it at once, from eight writers. Each is in the
+// TestEventBeforeTheRowIsVisible: transactions insert a row and update it at once, from eight writers. Each is in the
 // binlog before a SELECT shows it; none is taken for deleted.
-func TestS88EventBeforeTheRowIsVisible(t *testing.T) {
+func TestEventBeforeTheRowIsVisible(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: true})
 		s.Start()
@@ -61,9 +61,9 @@ func insertAndUpdate(ctx context.Context, s *harness.Scene, writer, n int) error
 	return nil
 }
 
-// TestS90LowIDsCommitLate: a transaction holds an id and commits after the sweeper has sent many higher ones. There is no
+// TestLowIDsCommitLate: a transaction holds an id and commits after the sweeper has sent many higher ones. There is no
 // stream.
-func TestS90LowIDsCommitLate(t *testing.T) {
+func TestLowIDsCommitLate(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t)})
 		s.Set("source.mode", "sweep")
@@ -83,9 +83,9 @@ func TestS90LowIDsCommitLate(t *testing.T) {
 	})
 }
 
-// TestS91ThreeRelaysOneSweep: three relays and 500 failed rows that are due at once; each goes out once. A row that always
+// TestThreeRelaysOneSweep: three relays and 500 failed rows that are due at once; each goes out once. A row that always
 // fails is tried by one relay only.
-func TestS91ThreeRelaysOneSweep(t *testing.T) {
+func TestThreeRelaysOneSweep(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Missing: 1})
 		s.Set("retry.backoff", []string{"2s"}, "retry.jitter", 0)
@@ -112,9 +112,9 @@ func TestS91ThreeRelaysOneSweep(t *testing.T) {
 	})
 }
 
-// TestS93PoisonRowsFillTheBatch: the oldest rows are more than a batch and can't go. The ones behind them do, soon, and the
+// TestPoisonRowsFillTheBatch: the oldest rows are more than a batch and can't go. The ones behind them do, soon, and the
 // poison ends in its time.
-func TestS93PoisonRowsFillTheBatch(t *testing.T) {
+func TestPoisonRowsFillTheBatch(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t), Missing: 3})
 		s.Set("sweep.batch", 100, "retry.backoff", []string{"200ms"}, "retry.max_retries", 2)
@@ -137,9 +137,9 @@ func TestS93PoisonRowsFillTheBatch(t *testing.T) {
 	})
 }
 
-// TestS96ConsumerReportsBeforeTheMark: a consumer that reports back at once leaves the relay nothing to mark: no row is
+// TestConsumerReportsBeforeTheMark: a consumer that reports back at once leaves the relay nothing to mark: no row is
 // changed by its UPDATE. That is neither an error nor a reason to send again.
-func TestS96ConsumerReportsBeforeTheMark(t *testing.T) {
+func TestConsumerReportsBeforeTheMark(t *testing.T) {
 	onBoth(t, func(t *testing.T, start starter) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t)})
 		s.Set("limits.mark_delay", "1s") // so that the consumer is the faster one
@@ -154,9 +154,9 @@ func TestS96ConsumerReportsBeforeTheMark(t *testing.T) {
 	})
 }
 
-// TestS97SweepingBlocksNoWriter: Kafka stands still while a batch is claimed. The relay holds no transaction meanwhile, and
+// TestSweepingBlocksNoWriter: Kafka stands still while a batch is claimed. The relay holds no transaction meanwhile, and
 // fifty writers do not notice.
-func TestS97SweepingBlocksNoWriter(t *testing.T) {
+func TestSweepingBlocksNoWriter(t *testing.T) {
 	t.Parallel()
 	kafka := rig.Kafka(t, rig.Own())
 	for name, sql := range map[string]*rig.Server{"MySQL": rig.MySQL(t), "MariaDB": rig.MariaDB(t)} {
