@@ -34,7 +34,7 @@ func TestTwoMillionRowsOfAnotherTable(t *testing.T) {
 // TestKafkaAwayFor5Minutes: a thousand rows a second meanwhile.
 func TestKafkaAwayFor5Minutes(t *testing.T) {
 	measured(t)
-	outage{rate: 1000, away: 5 * time.Minute, inFlight: 20_000, catchUp: 10_000}.run(t)
+	outage{rate: 1000, away: 5 * time.Minute, inFlight: 20_000, catchUp: 10_000, memory: bounded}.run(t)
 }
 
 // TestMarksWaitFor30s: a thousand rows a second meanwhile.

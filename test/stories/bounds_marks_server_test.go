@@ -51,7 +51,7 @@ func (b blockage) run(t *testing.T, server *rig.Server) {
 	if assert.NoError(t, err) {
 		assert.Zero(t, m.Sum("source_reconnects_total"), "it is no reason to begin anew")
 	}
-	s.memory()
+	s.memory(bounded)
 	if b.strict {
 		assert.Less(t, while, 2*before, "p99 from commit to consumer")
 	}

@@ -46,13 +46,15 @@ func (s *stage) again() {
 	s.relay = s.Launch()
 }
 
+// bounded is how many bytes of memory a relay may take whatever comes.
+const bounded = 256 << 20
+
 // memory asserts that no process of the relay took more than it may.
-func (s *stage) memory() {
+func (s *stage) memory(limit uint64) {
 	s.t.Helper()
 	last := s.relay.Memory().Peak
 	s.peak = max(s.peak, last)
 	s.t.Logf("memory: %.1f MiB at its highest, the last process %.1f MiB", float64(s.peak)/(1<<20), float64(last)/(1<<20))
-	limit := uint64(256 << 20)
 	if race.Enabled {
 		limit *= 4 // the race detector takes several times the memory
 	}
@@ -135,7 +137,7 @@ func (g giant) run(t *testing.T) {
 	v := s.Exact(g.limit, oracle.Options{Duplicates: true})
 	assert.LessOrEqual(t, v.Duplicates, 2*20_000, "no more for a kill than may be unacked, limits.in_flight")
 	s.CaughtUp(15 * time.Second)
-	s.memory()
+	s.memory(bounded)
 }
 
 // TestLargeTransaction is TestMillionRowTransaction, small.
@@ -177,7 +179,7 @@ func foreign(t *testing.T, rows int, limit time.Duration) {
 	v := s.Exact(limit, oracle.Options{Duplicates: true})
 	assert.LessOrEqual(t, v.Duplicates, 500, "what is unacked of 200 rows a second")
 	s.CaughtUp(15 * time.Second)
-	s.memory()
+	s.memory(bounded)
 }
 
 // TestLargeTransactionOfAnotherTable is TestTwoMillionRowsOfAnotherTable, small.

@@ -123,12 +123,6 @@ func exits(t *testing.T, r *harness.Relay, limit time.Duration) int {
 	return r.ExitCode()
 }
 
-// flush empties Redis.
-func flush(t *testing.T, s *harness.Scene) {
-	t.Helper()
-	redisCommand(t, s, "FLUSHALL")
-}
-
 // redisCommand runs a command that must work.
 func redisCommand(t *testing.T, s *harness.Scene, args ...any) {
 	t.Helper()

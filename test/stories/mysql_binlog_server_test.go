@@ -60,12 +60,17 @@ func TestBinlogIsCutOff(t *testing.T) {
 				found := s.recovered(r, row.kind)
 				assert.True(t, found.Skipped, row.name)
 				assert.EqualValues(t, 15, found.LeftToSweeper, "%s: %s", row.name, found)
+				if row.kind == "invalid" {
+					logged(t, r, patience, "binlog was reset")
+				}
+				assert.NotContains(t, r.Log(), "max_allowed_packet", "what a server says to a place that it does not have")
 				s.Seen(before+15, patience)
 				s.CaughtUp(patience)
 				s.stop(r)
 				s.Sampler.Forget()
 			}
-			s.Exact(patience, oracle.Options{})
+			v := s.Exact(patience, oracle.Options{})
+			assert.Equal(t, 15*len(broken), v.Swept)
 		})
 	}
 }

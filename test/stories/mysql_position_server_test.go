@@ -65,54 +65,6 @@ func TestIdleOutboxOnABusyServer(t *testing.T) {
 	})
 }
 
-// newHistory forgets the binlog and begins it again under the same names.
-func newHistory(s *harness.Scene) {
-	statement := "RESET BINARY LOGS AND GTIDS"
-	if s.Cast.SQL.Flavor == rig.FlavorMariaDB {
-		statement = "RESET MASTER"
-	}
-	s.Exec(s.DB, statement)
-}
-
-// TestNewHistoryUnderTheOldNames: the binlog is reset while the relay is down, so that the saved place lies beyond its
-// end (a), or, as it has grown again, inside it (b). Both are noticed and told, and what is pending is swept.
-func TestNewHistoryUnderTheOldNames(t *testing.T) {
-	onBoth(t, func(t *testing.T, start starter) {
-		s := harness.NewScene(t, harness.Cast{SQL: start(t, rig.Own())})
-		s.Exec(s.DB, "CREATE TABLE "+s.Database+".other (id INT PRIMARY KEY AUTO_INCREMENT, note VARCHAR(4000))")
-		for round, grown := range []bool{false, true} {
-			relay := s.Start()
-			s.Post(s.DB, harness.Numbered(fmt.Sprintf("before-%d", round), 20)...)
-			s.Seen(30*round+20, 15*time.Second)
-			s.CaughtUp(15 * time.Second)
-			code, _ := relay.Stop()
-			require.Zero(t, code)
-			saved := s.Saved()
-			newHistory(s)
-			s.Post(s.DB, harness.Numbered(fmt.Sprintf("pending-%d", round), 10)...)
-			for grown {
-				end, err := harness.BinlogEnd(t.Context(), s.DB, s.Cast.SQL.Flavor)
-				require.NoError(t, err)
-				if end.Pos > saved.Pos+1000 {
-					break
-				}
-				s.Exec(s.DB, "INSERT INTO "+s.Database+".other (note) VALUES (REPEAT('x', 700))")
-			}
-			relay = s.Start()
-			logged(t, relay, 5*time.Second, "binlog was reset")
-			s.Seen(30*round+30, 15*time.Second)
-			s.CaughtUp(15 * time.Second)
-			s.Sampler.Forget()
-			assert.NotContains(t, relay.Log(), "max_allowed_packet")
-			assert.Positive(t, metric(relay, "recoveries_total"))
-			code, _ = relay.Stop()
-			require.Zero(t, code)
-		}
-		v := s.Exact(15*time.Second, oracle.Options{})
-		assert.Equal(t, 20, v.Swept)
-	})
-}
-
 // TestNewFileAfterALargeOne: the place in the new file is smaller than the one in the old file. Nothing in it counts as
 // done.
 func TestNewFileAfterALargeOne(t *testing.T) {
@@ -139,36 +91,6 @@ func TestNewFileAfterALargeOne(t *testing.T) {
 		s.Start()
 		v := s.Exact(15*time.Second, oracle.Options{})
 		s.ByStream(v)
-	})
-}
-
-// TestCheckpointGone: Redis is emptied while the relay is down. What is pending arrives, what was sent is not sent again,
-// whichever place the relay is told to begin at.
-func TestCheckpointGone(t *testing.T) {
-	onBoth(t, func(t *testing.T, start starter) {
-		s := harness.NewScene(t, harness.Cast{SQL: start(t, rig.Own()), Redis: rig.Redis(t, rig.Own())})
-		for round, place := range []string{"now", "earliest"} {
-			relay := s.Start()
-			for file := range 3 {
-				s.PostTogether(harness.Numbered(fmt.Sprintf("sent-%d-%d", round, file), 500)...)
-				s.Exec(s.DB, "FLUSH BINARY LOGS")
-			}
-			s.Seen(1520*round+1500, 20*time.Second)
-			s.CaughtUp(15 * time.Second)
-			code, _ := relay.Stop()
-			require.Zero(t, code)
-			s.Cast.Redis.Restart(t)
-			flush(t, s)
-			s.Sampler.Forget()
-			s.Post(s.DB, harness.Numbered(fmt.Sprintf("pending-%d", round), 20)...)
-			s.Set("checkpoint.start", place)
-			relay = s.Start()
-			s.Seen(1520*round+1520, 15*time.Second)
-			s.CaughtUp(15 * time.Second)
-			code, _ = relay.Stop()
-			require.Zero(t, code)
-		}
-		s.Exact(15*time.Second, oracle.Options{})
 	})
 }
 

@@ -206,14 +206,11 @@ func (p pairing) follow(t *testing.T, primary *rig.Server, binlog string) *rig.S
 // follow stops or starts a replica.
 func (s *recovery) follow(replica *rig.Server, on bool) {
 	s.t.Helper()
-	verb, noun := "STOP", "REPLICA"
+	verb := "STOP "
 	if on {
-		verb = "START"
+		verb = "START "
 	}
-	if replica.Flavor == rig.FlavorMariaDB {
-		noun = "SLAVE"
-	}
-	s.Exec(replica.DB(s.t), verb+" "+noun)
+	s.Exec(replica.DB(s.t), verb+replicating(replica))
 }
 
 // catchUp waits until a replica has so many rows of the scene's table, marked as on the primary.
@@ -233,8 +230,6 @@ func catchUp(t *testing.T, s *recovery, replica *rig.Server, rows int) {
 // promote makes a replica the primary, for the writers and for relays that are started from now on.
 func (s *recovery) promote(replica *rig.Server) {
 	s.t.Helper()
-	s.Move(replica)
-	s.follow(replica, false)
-	s.Exec(s.DB, "SET GLOBAL read_only = OFF")
+	promote(s.Scene, replica)
 	s.Set("source.primary.address", replica.Addr)
 }

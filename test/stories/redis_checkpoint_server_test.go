@@ -21,11 +21,7 @@ import (
 // redisOf returns a client of the scene's Redis, and the key of the checkpoint.
 func redisOf(s *recovery) (*redis.Client, string) {
 	s.t.Helper()
-	opts, err := redis.ParseURL(s.Cast.Redis.URL())
-	require.NoError(s.t, err)
-	client := redis.NewClient(opts)
-	s.t.Cleanup(func() { _ = client.Close() })
-	return client, fmt.Sprint(s.Settings["redis.prefix"]) + s.Source + ":checkpoint"
+	return redisClient(s.t, s.Scene), fmt.Sprint(s.Settings["redis.prefix"]) + s.Source + ":checkpoint"
 }
 
 // set changes fields of the saved checkpoint behind the relay's back.
@@ -126,36 +122,52 @@ func TestNoCheckpoint(t *testing.T) {
 	}
 }
 
-// TestFlushAll: Redis is emptied, while the relay is down and while it runs. A running one saves again and goes on.
+// TestFlushAll: Redis is emptied, while the relay is down and while it runs. What is pending arrives, what was sent is not sent
+// again, whichever place the relay is told to begin at. A running one saves again and goes on.
 func TestFlushAll(t *testing.T) {
 	t.Parallel()
 	for name, start := range both {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newRecovery(t, harness.Cast{SQL: start(t), Redis: rig.Redis(t, rig.Own())})
-			client, _ := redisOf(s)
-			flush := func() {
-				require.NoError(t, client.FlushAll(t.Context()).Err())
-				s.Sampler.Forget()
-			}
-			s.settle("sent", 20)
-			flush()
-			s.Post(s.DB, harness.Numbered("down", 10)...)
-			r := s.Start()
-			found := s.recovered(r, "none")
-			assert.EqualValues(t, 10, found.LeftToSweeper)
-			s.Seen(30, patience)
-			s.CaughtUp(patience)
-			flush()
-			s.Post(s.DB, harness.Numbered("running", 10)...)
-			s.Seen(40, patience)
-			s.CaughtUp(patience)
-			r.Kill()
-			s.Post(s.DB, harness.Numbered("after", 10)...)
-			r = s.Start()
-			s.recovered(r, "resumed")
-			s.Exact(patience, oracle.Options{})
-		})
+		for _, place := range []string{"now", "earliest"} {
+			t.Run(name+"/"+place, func(t *testing.T) {
+				t.Parallel()
+				s := newRecovery(t, harness.Cast{SQL: start(t, rig.Own()), Redis: rig.Redis(t, rig.Own())})
+				client, _ := redisOf(s)
+				flush := func() {
+					require.NoError(t, client.FlushAll(t.Context()).Err())
+					s.Sampler.Forget()
+				}
+				r := s.Start()
+				for file := range 3 {
+					s.PostTogether(harness.Numbered(fmt.Sprintf("sent-%d", file), 500)...)
+					s.Exec(s.DB, "FLUSH BINARY LOGS")
+				}
+				s.Seen(1500, patience)
+				s.CaughtUp(patience)
+				s.stop(r)
+				s.Cast.Redis.Restart(t)
+				flush()
+				s.Post(s.DB, harness.Numbered("down", 10)...)
+				s.Set("checkpoint.start", place)
+				r = s.Start()
+				found := s.recovered(r, "none")
+				if place == "now" {
+					assert.EqualValues(t, 10, found.LeftToSweeper)
+				} else {
+					assert.EqualValues(t, 10, found.ReadAgain-found.AlreadySent, found)
+				}
+				s.Seen(1510, patience)
+				s.CaughtUp(patience)
+				flush()
+				s.Post(s.DB, harness.Numbered("running", 10)...)
+				s.Seen(1520, patience)
+				s.CaughtUp(patience)
+				r.Kill()
+				s.Post(s.DB, harness.Numbered("after", 10)...)
+				r = s.Start()
+				s.recovered(r, "resumed")
+				s.Exact(patience, oracle.Options{})
+			})
+		}
 	}
 }
 

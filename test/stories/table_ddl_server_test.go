@@ -129,32 +129,3 @@ func TestTableRenamedAway(t *testing.T) {
 		})
 	}
 }
-
-// TestMetadataCannotBeRead: a column is added and at once the relay may not look at the table any more. The binlog does
-// not tell the columns there.
-func TestMetadataCannotBeRead(t *testing.T) {
-	t.Parallel()
-	for name, start := range map[string]func(*testing.T) *rig.Server{
-		"MySQL":   func(t *testing.T) *rig.Server { return rig.MySQL(t, rig.Args("--binlog-row-metadata=MINIMAL")) },
-		"MariaDB": func(t *testing.T) *rig.Server { return rig.MariaDB(t) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := harness.NewScene(t, harness.Cast{SQL: start(t), Silent: true})
-			relay := s.Start()
-			s.Post(s.DB, harness.Numbered("before", 5)...)
-			s.Seen(5, 10*time.Second)
-			s.CaughtUp(15 * time.Second)
-			s.Exec(s.DB, "ALTER TABLE "+s.Tables[0]+" ADD COLUMN c INT FIRST")
-			const rights = " SELECT, INSERT, UPDATE, DELETE ON "
-			s.Exec(s.DB, "REVOKE"+rights+s.Database+".* FROM '"+s.User+"'@'%'")
-			s.Post(s.DB, harness.Numbered("meanwhile", 50)...)
-			logged(t, relay, 15*time.Second, "denied", "privilege", "GRANT")
-			assert.Equal(t, 5, s.Log.Distinct())
-			s.Exec(s.DB, "GRANT"+rights+s.Database+".* TO '"+s.User+"'@'%'")
-			v := s.Exact(40*time.Second, oracle.Options{})
-			s.ByStream(v)
-			s.CaughtUp(15 * time.Second)
-		})
-	}
-}

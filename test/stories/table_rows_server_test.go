@@ -99,21 +99,3 @@ func TestSweepMode(t *testing.T) {
 	code, _ := relay.Stop()
 	assert.Zero(t, code)
 }
-
-// TestNotBinlogged: rows that no binlog ever told of are found by the sweeper.
-func TestNotBinlogged(t *testing.T) {
-	s := harness.NewScene(t, harness.Cast{Patient: true})
-	s.Set("sweep.interval", "2s", "sweep.grace", "1s")
-	relay := s.Start()
-	s.CaughtUp(12 * time.Second) // what is pending at a start is nobody's fault
-	silent := s.Session("SET SESSION sql_log_bin = 0")
-	for i := range 20 {
-		s.Post(silent, harness.Letter{ID: fmt.Sprintf("silent-%d", i), Unlogged: true})
-		s.Post(s.DB, harness.Letter{ID: fmt.Sprintf("told-%d", i)})
-	}
-	v := s.Exact(20*time.Second, oracle.Options{})
-	assert.Equal(t, 20, v.Swept)
-	m, err := relay.Metrics()
-	require.NoError(t, err)
-	assert.InDelta(t, 20, m.Sum("stream_missed_total", "reason", "unexplained"), 0)
-}
