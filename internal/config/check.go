@@ -2,200 +2,158 @@ package config
 
 import (
 	"fmt"
-	"net"
-	"path"
-	"regexp"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+
+	"example.com/outbox-relay/outbox"
 )
 
-var (
-	sourceName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,48}$`)
-	tablePattern = regexp.MustCompile(`^(/[^/]+/|[^/.]+)\.(/[^/]+/|[^/.]+)$`)
-	versionText  = regexp.MustCompile(`^\d+\.\d+(\.\d+){0,2}$`)
-	placeholder  = regexp.MustCompile(`\{[^}]*\}?`)
-)
-
-// check finds what the types and bounds of single settings cannot tell.
-func check(c *Config, d *decoder) {
-	k := checker{d: d}
-	k.sources(c)
-	k.router(&c.Router)
-	k.kafka(c)
-	k.redis(c)
-	k.acks(c)
-	k.rest(c)
-}
-
-type checker struct{ d *decoder }
-
-// add reports a problem at the place where the key was written, or else its section. A value that is no good already
-// is not complained about twice.
-func (k checker) add(key, format string, args ...any) {
-	for _, p := range k.d.problems.list {
-		if rest, ok := strings.CutPrefix(key, p.Path); ok && p.Path != "" && (rest == "" || rest[0] == '.' || rest[0] == '[') {
-			return
+// check finds what single settings, each right in itself, get wrong together.
+func (d *decoder) check(c *Config) {
+	seen := make(map[string]bool)
+	for i, s := range c.Sources {
+		at := d.sourcePath(i)
+		if seen[s.Name] {
+			d.wrong(at+".name", "%sis another source's name too; give each its own", d.show(at+".name", s.Name))
+		}
+		seen[s.Name] = seen[s.Name] || !d.refused(at+".name")
+		d.checkSource(s, at)
+	}
+	if c.Router.AfterDead == "hold" && c.Router.Order == "relaxed" {
+		d.wrong("router.after_dead", "hold keeps back the later messages of a key, which router.order: relaxed does not do: use order: strict, or release")
+	}
+	for i, route := range c.Router.Routes {
+		at := fmt.Sprintf("router.routes[%d]", i)
+		if route.Match == "" && !d.refused(at+".match") {
+			d.wrong(at, "has no match; write match: \"*\" for every topic")
 		}
 	}
-	at, ok := k.d.where[key]
-	for parent := key; !ok && parent != ""; {
-		parent = parent[:max(0, strings.LastIndexAny(parent, ".["))]
-		at, ok = k.d.where[parent]
+	if _, err := c.Kafka.TLSConfig(); err != nil {
+		d.wrong("kafka.tls", "%s", err)
 	}
-	k.d.problems.add(key, at, format, args...)
+	d.checkSASL(c.Kafka.SASL)
+	if c.Kafka.MaxMessageBytes > c.Limits.InFlightBytes {
+		d.wrong("limits.in_flight_bytes", "%s is less than kafka.max_message_bytes (%s), so that one large message would never fit; raise it",
+			c.Limits.InFlightBytes, c.Kafka.MaxMessageBytes)
+	}
+	if _, err := c.Redis.TLSConfig(); err != nil {
+		d.wrong("redis", "%s", err)
+	}
+	if g := c.Acks.ConsumerGroup; len(c.Sources) > 1 && !strings.Contains(g, "{source}") {
+		d.wrong("acks.consumer_group", "%swould be shared by several sources, and each report reach one of them only; put {source} into it",
+			d.show("acks.consumer_group", g))
+	}
+	if c.Limits.MarkBatch > c.Limits.Unmarked {
+		d.wrong("limits.mark_batch", "%d is more than limits.unmarked (%d), so that a batch would never fill; lower it",
+			c.Limits.MarkBatch, c.Limits.Unmarked)
+	}
+	d.checkArchive(c)
+}
+
+// wrong reports a problem at the place where the key was written, or else its section. A value that is no good already
+// is not complained about twice.
+func (d *decoder) wrong(key, format string, args ...any) {
+	if d.refused(key) {
+		return
+	}
+	var at place
+	if n, _ := d.root.find(key); n != nil {
+		at = n.at
+	}
+	d.problems.add(key, at, format, args...)
+}
+
+// refused reports whether a problem of the key, or of one above it, is known already.
+func (d *decoder) refused(key string) bool {
+	return slices.ContainsFunc(d.problems.list, func(p Problem) bool {
+		rest, ok := strings.CutPrefix(key, p.Path)
+		return ok && p.Path != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
 }
 
 // show begins a message with the wrong value, unless it came from a reference to the environment.
-func (k checker) show(key, value string) string {
-	if k.d.hidden[key] {
+func (d *decoder) show(key, value string) string {
+	if n, exact := d.root.find(key); exact && n.referring() {
 		return ""
 	}
 	return strconv.Quote(value) + " "
 }
 
-func (k checker) sources(c *Config) {
-	seen := make(map[string]bool)
-	for i, s := range c.Sources {
-		at := sourceKey
-		if k.d.many {
-			at = fmt.Sprintf("%s[%d]", sourcesKey, i)
-		}
-		if !sourceName.MatchString(s.Name) {
-			k.add(at+".name", "%smust be 1 to 48 letters, digits, dots, dashes or underscores", k.show(at+".name", s.Name))
-		}
-		if seen[s.Name] {
-			k.add(at+".name", "%sis another source's name too; give each its own", k.show(at+".name", s.Name))
-		}
-		seen[s.Name] = true
-		k.server(s.Primary, at+".primary")
-		if s.Replica != nil {
-			k.server(*s.Replica, at+".replica")
-			if _, ok := k.d.where[at+".replica.address"]; !ok {
-				k.add(at+".replica", "has no address and so would be the primary again; set replica.address, or remove it")
-			}
-		}
-		for j, t := range s.Tables {
-			k.table(t, fmt.Sprintf("%s.tables[%d]", at, j))
-		}
-		k.columns(s.Columns, at+".columns")
-		k.statuses(s.Statuses, at+".statuses")
+func (d *decoder) sourcePath(i int) string {
+	if d.many() {
+		return fmt.Sprintf("%s[%d]", sourcesKey, i)
 	}
+	return sourceKey
 }
 
-func (k checker) server(s Server, at string) {
-	if !strings.HasPrefix(s.Address, "/") {
-		k.address(s.Address, at+".address")
+func (d *decoder) checkSource(s Source, at string) {
+	if _, err := s.Primary.TLSConfig(); err != nil {
+		d.wrong(at+".primary.tls", "%s", err)
 	}
-	if _, err := s.TLSConfig(); err != nil {
-		k.add(at+".tls", "%s", err)
-	}
-}
-
-func (k checker) address(address, at string) {
-	host, port, err := net.SplitHostPort(address)
-	n, portErr := strconv.Atoi(port)
-	if err != nil || host == "" || portErr != nil || n < 1 || n > 65535 {
-		k.add(at, "%smust be host:port", k.show(at, address))
-	}
-}
-
-func (k checker) table(pattern, at string) {
-	parts := tablePattern.FindStringSubmatch(pattern)
-	if parts == nil {
-		k.add(at, "%smust be database.table; a part between slashes is a regular expression, as in app./local_message_\\d+/", k.show(at, pattern))
-		return
-	}
-	for _, part := range parts[1:] {
-		if !strings.HasPrefix(part, "/") {
-			continue
+	if s.Replica != nil {
+		if _, err := s.Replica.TLSConfig(); err != nil {
+			d.wrong(at+".replica.tls", "%s", err)
 		}
-		if _, err := regexp.Compile(strings.Trim(part, "/")); err != nil {
-			k.add(at, "%sholds no regular expression between its slashes; mind the brackets and backslashes", k.show(at, pattern))
+		if _, written := d.root.find(at + ".replica.address"); !written {
+			d.wrong(at+".replica", "has no address and so would be the primary again; set replica.address, or remove it")
 		}
 	}
-}
-
-func (k checker) columns(c Columns, at string) {
-	used := make(map[string]string)
-	columns := []struct{ key, name string }{
-		{"id", c.ID},
-		{"msg_id", c.MsgID},
-		{"topic", c.Topic},
-		{"content", c.Content},
-		{"status", c.Status},
-		{"retry_count", c.RetryCount},
-		{"next_retry_time", c.NextRetryTime},
-		{"create_time", c.CreateTime},
-		{"update_time", c.UpdateTime},
-		{"key", c.Key},
-		{"headers", c.Headers},
-		{"last_error", c.LastError},
-		{"trace", c.Trace},
-		{"body_ref", c.BodyRef},
-	}
-	for _, column := range columns {
-		name := strings.ToLower(column.name)
+	columns := make(map[string]string)
+	for _, f := range fieldsOf(reflect.TypeFor[Columns]()) {
+		name := reflect.ValueOf(s.Columns).FieldByIndex(f.index).String()
 		// The key may well be another column's value: the topic's, or a business column that is also the id.
-		if first, ok := used[name]; ok && column.key != "key" {
-			key := at + "." + column.key
-			k.add(key, "%sis already the column for %s; every meaning needs its own", k.show(key, column.name), first)
+		if first, ok := columns[strings.ToLower(name)]; ok && f.name != "key" {
+			key := at + ".columns." + f.name
+			d.wrong(key, "%sis already the column for %s; every meaning needs its own", d.show(key, name), first)
 		}
-		used[name] = column.key
+		columns[strings.ToLower(name)] = f.name
 	}
-}
-
-func (k checker) statuses(s Statuses, at string) {
-	used := make(map[int]string)
-	for status, number := range s.Outbox() {
-		name := statusName(status)
-		if first, ok := used[number]; ok {
-			k.add(at+"."+name, "%d already means %s; every status needs its own number", number, first)
+	statuses := make(map[int]string)
+	for status, number := range s.Statuses.Outbox() {
+		name := outbox.Status(status).String()
+		if first, ok := statuses[number]; ok {
+			d.wrong(at+".statuses."+name, "%d already means %s; every status needs its own number", number, first)
 		}
-		used[number] = name
+		statuses[number] = name
 	}
 }
 
-func (k checker) router(r *Router) {
-	if r.AfterDead == "hold" && r.Order == "relaxed" {
-		k.add("router.after_dead", "hold keeps back the later messages of a key, which router.order: relaxed does not do: use order: strict, or release")
-	}
-	k.key(r.Key, "router.key")
-	for i, route := range r.Routes {
-		at := fmt.Sprintf("router.routes[%d]", i)
-		if route.Match == "" {
-			k.add(at, "has no match; write match: \"*\" for every topic")
+func (d *decoder) checkSASL(s SASL) {
+	switch s.Mechanism {
+	case "":
+		if s.User != "" || !s.Password.IsZero() || s.TokenFile != "" {
+			d.wrong("kafka.sasl.mechanism", "is empty, so that the credentials beside it would not be used; set plain, scram-sha-256, scram-sha-512 or oauthbearer")
 		}
-		k.glob(route.Match, at+".match")
-		k.template(route.Topic, "topic", at+".topic")
-		k.key(route.Key, at+".key")
-	}
-	for i, glob := range r.Allow {
-		k.glob(glob, fmt.Sprintf("router.allow[%d]", i))
+	case "oauthbearer":
+		if s.Password.IsZero() == (s.TokenFile == "") {
+			d.wrong("kafka.sasl.token_file", "oauthbearer needs a token; set token_file or, for one that never changes, password")
+		}
+	default:
+		if s.User == "" {
+			d.wrong("kafka.sasl.user", "%s needs a user", s.Mechanism)
+		}
+		if s.Password.IsZero() {
+			d.wrong("kafka.sasl.password", "%s needs a password; set it, or password_file", s.Mechanism)
+		}
 	}
 }
 
-func (k checker) glob(glob, at string) {
-	if _, err := path.Match(glob, ""); err != nil {
-		k.add(at, "%sis no glob; close its bracket, or put a backslash before it", k.show(at, glob))
-	}
-}
-
-// key checks a JSON pointer's escapes; anything else is a column's name.
-func (k checker) key(key, at string) {
-	if !strings.HasPrefix(key, "/") {
+// checkArchive finds tables that can't be archived into. A table that a regular expression matches is known to the
+// server only; the relay leaves histories out of those by itself.
+func (d *decoder) checkArchive(c *Config) {
+	if !c.Archive.Enabled || d.refused("archive.table") {
 		return
 	}
-	if rest := strings.NewReplacer("~0", "", "~1", "").Replace(key); strings.Contains(rest, "~") {
-		k.add(at, "%sis no JSON pointer; write ~0 for ~ and ~1 for /", k.show(at, key))
-	}
-}
-
-// template checks that a name holds no other placeholder than {name}.
-func (k checker) template(text, name, at string) {
-	for _, found := range placeholder.FindAllString(text, -1) {
-		if found != "{"+name+"}" {
-			k.add(at, "%sholds a placeholder other than {%s}; correct it", k.show(at, text), name)
-			return
+	for i, s := range c.Sources {
+		for j, t := range s.Tables {
+			database, name, _ := strings.Cut(t, ".")
+			base, ok := outbox.HistoryBase(c.Archive.Table, name, true)
+			if ok && slices.Contains(s.Tables, database+"."+base) {
+				key := fmt.Sprintf("%s.tables[%d]", d.sourcePath(i), j)
+				d.wrong(key, "%sis what archive.table calls the history of %s.%s; remove it, or choose another archive.table", d.show(key, t), database, base)
+			}
 		}
 	}
 }

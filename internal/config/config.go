@@ -13,7 +13,8 @@ import (
 )
 
 // Config is the whole configuration, complete with defaults. The tags are its documentation and its rules: oneof lists
-// the values, min and max are bounds, zero:"value" says that zero is a value here and not "the default".
+// the values, min and max are bounds, form names what the text must look like (see forms), zero:"value" says that zero is
+// a value here and not "the default".
 type Config struct {
 	Sources    []Source   `yaml:"sources" doc:"The databases to relay from. One source may be written as source: without the list."`
 	Router     Router     `yaml:"router" doc:"How a row becomes a Kafka record."`
@@ -33,25 +34,25 @@ type Config struct {
 
 // Router is how a row becomes a Kafka record.
 type Router struct {
-	Key       string   `yaml:"key" doc:"Where a message's key comes from: a column, or a JSON pointer into the content such as /order_id. Default: the key column, else msg_id."`
+	Key       string   `yaml:"key" form:"key" doc:"Where a message's key comes from: a column, or a JSON pointer into the content such as /order_id. Default: the key column, else msg_id."`
 	Routes    []Route  `yaml:"routes" doc:"Rules tried in order, the first match wins. Without a match a message goes to the topic its row names."`
-	Allow     []string `yaml:"allow" doc:"Globs of topics that may be written to. Empty: any valid name that does not begin with two underscores."`
+	Allow     []string `yaml:"allow" form:"glob" doc:"Globs of topics that may be written to. Empty: any valid name that does not begin with two underscores."`
 	Order     string   `yaml:"order" oneof:"strict|relaxed" doc:"What a topic that refused messages, or a restart, does to new ones while older ones still wait in the table. strict: they wait behind those, so each key keeps its order. relaxed: they are sent at once, and the older ones with the next sweeps, in no order with them. Either way a topic that refuses messages is tried with one at a time."`
 	AfterDead string   `yaml:"after_dead" oneof:"release|hold" doc:"What the later messages of a key do once one of them is a dead letter. release: they go on. hold: they wait in the table (status pending, next_retry_time after the year 5000) until somebody retries or discards the dead letter, and then follow in order; messages without a key wait for nobody. It needs next_retry_time to be a DATETIME. Dead letters that are there already hold their keys too: decide about those before switching to hold."`
 }
 
 // Route sends the topics that match somewhere else.
 type Route struct {
-	Match string `yaml:"match" doc:"Glob over the row's topic."`
-	Topic string `yaml:"topic" doc:"The Kafka topic; {topic} stands for the row's. Default: the row's own."`
-	Key   string `yaml:"key" doc:"As router.key, for these messages."`
+	Match string `yaml:"match" form:"glob" doc:"Glob over the row's topic."`
+	Topic string `yaml:"topic" form:"topic template" doc:"The Kafka topic; {topic} stands for the row's. Default: the row's own."`
+	Key   string `yaml:"key" form:"key" doc:"As router.key, for these messages."`
 }
 
 // Kafka is where the messages go.
 type Kafka struct {
-	Brokers         []string `yaml:"brokers" doc:"host:port of some brokers; the others are learnt from them."`
+	Brokers         []string `yaml:"brokers" form:"address" doc:"host:port of some brokers; the others are learnt from them."`
 	ClientID        string   `yaml:"client_id" doc:"The name the brokers see."`
-	Version         string   `yaml:"version" doc:"The protocol version, such as 3.6.0. Empty: negotiated."`
+	Version         string   `yaml:"version" form:"version" doc:"The protocol version, such as 3.6.0. Empty: negotiated."`
 	TLS             string   `yaml:"tls" oneof:"off|required|verify-ca|verify-identity" doc:"required encrypts but trusts any server; verify-ca checks its certificate; verify-identity its name as well."`
 	TLSFiles        `yaml:",inline"`
 	SASL            SASL   `yaml:"sasl" doc:"Authentication."`
@@ -72,7 +73,7 @@ type SASL struct {
 
 // Redis is where the checkpoint is kept.
 type Redis struct {
-	URL          []SecretURL `yaml:"url" doc:"redis://, rediss:// (TLS), redis+sentinel://, or a list of addresses of a cluster."`
+	URL          []SecretURL `yaml:"url" form:"redis" doc:"redis://, rediss:// (TLS), redis+sentinel://, or a list of addresses of a cluster."`
 	URLFile      string      `yaml:"url_file" doc:"File that holds the url, or several, one a line."`
 	Password     Secret      `yaml:"password" doc:"The password, where the url has none."`
 	PasswordFile string      `yaml:"password_file" doc:"File that holds the password."`
@@ -115,22 +116,34 @@ type Leader struct {
 	Lease time.Duration `yaml:"lease" min:"3s" max:"5m" doc:"How long a dead leader keeps the source."`
 }
 
+// Acks is how consumers report that they have consumed messages.
+type Acks struct {
+	Enabled       bool   `yaml:"enabled" doc:"Take reports: by the topic below, by POST /api/v1/acks of the console, and by SQL. A message that is reported gets the status consumed."`
+	Topic         string `yaml:"topic" form:"topic" doc:"The Kafka topic that reports are read from, such as outbox.acks. Empty: none."`
+	ConsumerGroup string `yaml:"consumer_group" form:"group template" doc:"The consumer group under which the relay keeps how far it has read that topic; {source} stands for the source's name."`
+	Groups        Groups `yaml:"groups" doc:"The consumer groups that must report the messages of a topic (as the rows name it), as {order-events: [points, logistics]}. A message is consumed once all of them have. A topic that is not named is consumed with the first report of anybody."`
+	Table         string `yaml:"table" form:"acks" doc:"The table that keeps who has reported, where several groups must; {table} stands for the message table's name."`
+}
+
+// Groups names the consumer groups of topics.
+type Groups map[string][]string
+
 // Archive moves rows that are done with to a history table.
 type Archive struct {
 	Enabled  bool          `yaml:"enabled" doc:"Archive at all."`
 	After    time.Duration `yaml:"after" min:"1m" max:"87600h" doc:"The age, by update_time, at which a row is archived."`
 	Statuses []string      `yaml:"statuses" oneof:"sent|consumed" doc:"The statuses that are archived. sent: where no consumer reports back."`
-	Table    string        `yaml:"table" doc:"The history table; {table} stands for the table's name. It is in the table's database, and no message table even if source.tables matches it."`
+	Table    string        `yaml:"table" form:"history" doc:"The history table; {table} stands for the table's name. It is in the table's database, and no message table even if source.tables matches it."`
 	Batch    int           `yaml:"batch" min:"1" max:"10000" doc:"Rows moved in one transaction, at most: while the database is busy, fewer."`
 	Interval time.Duration `yaml:"interval" min:"1s" max:"24h" doc:"How often."`
 }
 
 // Console is the HTTP server.
 type Console struct {
-	Listen    string `yaml:"listen" zero:"value" doc:"host:port to listen on; empty switches the console off."`
+	Listen    string `yaml:"listen" form:"listen" zero:"value" doc:"host:port to listen on; empty switches the console off."`
 	Token     Secret `yaml:"token" doc:"Bearer token that everything but /livez and /readyz then asks for."`
 	TokenFile string `yaml:"token_file" doc:"File that holds the token."`
-	Prefix    string `yaml:"prefix" doc:"Path that all pages are served under, such as /relay."`
+	Prefix    string `yaml:"prefix" form:"path" doc:"Path that all pages are served under, such as /relay."`
 }
 
 // Log is logging.

@@ -13,12 +13,10 @@ const (
 
 // decoder fills the configuration from a node tree, over what it already holds.
 type decoder struct {
+	root     *node
+	environ  map[string]string // for ${NAME}
 	problems *problemList
-	lookup   func(string) (string, bool)
-	where    map[string]place // of every key that was written, for what is found wrong later
-	hidden   map[string]bool  // of those whose value came from a reference
 	exposed  []secretUse
-	many     bool // there is a list of sources, so that their paths are sources[i]
 }
 
 // secretUse is a secret that stands in clear where it was written.
@@ -28,21 +26,24 @@ type secretUse struct {
 }
 
 // config decodes the root, where source: is another way to write sources: with one item.
-func (d *decoder) config(root *node, into *Config) {
-	single, many := root.field(sourceKey), root.field(sourcesKey)
-	d.many = many != nil && many.kind == list && len(many.items) > 0
+func (d *decoder) config(into *Config) {
+	single := d.root.field(sourceKey)
 	switch {
 	case single == nil || single.kind == null:
-	case d.many:
+	case d.many():
 		d.problems.add(sourceKey, single.at, "source and sources are both set; move it into the list")
 	default:
-		d.where[sourceKey] = single.at
 		d.structure(single, reflect.ValueOf(&into.Sources[0]).Elem(), sourceKey)
 	}
-	if root == nil {
-		return
+	if d.root != nil {
+		d.structure(d.root.without(sourceKey), reflect.ValueOf(into).Elem(), "")
 	}
-	d.structure(root.without(sourceKey), reflect.ValueOf(into).Elem(), "")
+}
+
+// many reports whether there is a list of sources, so that their paths are sources[i].
+func (d *decoder) many() bool {
+	sources := d.root.field(sourcesKey)
+	return sources != nil && len(sources.items) > 0
 }
 
 // structure decodes a mapping into a struct, field by field in the order of the struct.
@@ -51,7 +52,7 @@ func (d *decoder) structure(n *node, into reflect.Value, path string) {
 		return
 	}
 	if n.kind != mapping {
-		d.problems.add(path, n.at, "must be a mapping of settings, not %s", n.kind)
+		d.wrongKind(n, "{", path, "must be a mapping of settings, not %s", n.kind)
 		return
 	}
 	prefix := path
@@ -65,27 +66,19 @@ func (d *decoder) structure(n *node, into reflect.Value, path string) {
 		}
 	}
 	for _, f := range fields {
-		value := n.field(f.name)
-		if value == nil {
-			continue
+		if value := n.field(f.name); value != nil {
+			d.field(value, into, f, prefix+f.name)
 		}
-		d.where[prefix+f.name] = value.at
-		d.field(value, into, f, prefix+f.name)
 	}
 	d.secretFiles(n, into, fields, prefix)
 }
 
-func (d *decoder) unknown(prefix string, e entry, siblings []field) {
-	hint := suggest(prefix, e.key, siblings)
-	switch {
-	case hint == "":
-		hint = "remove it, or see outbox-relay config schema for the keys there are"
-	case strings.HasPrefix(e.at.origin, environmentOrigin):
-		hint = "did you mean " + variable(hint) + "?"
-	default:
-		hint = fmt.Sprintf("did you mean %s?", hint)
+// wrongKind reports a value that is no mapping, or no list, where one belongs; bracket is how that begins.
+func (d *decoder) wrongKind(n *node, bracket, path, format string, args ...any) {
+	if n.unread(bracket) {
+		format, args = "begins with a bracket but is no YAML; write [a, b] or {key: value}", nil
 	}
-	d.problems.add(prefix+e.key, e.at, "unknown key; %s", hint)
+	d.problems.add(path, n.at, format, args...)
 }
 
 func (d *decoder) field(n *node, parent reflect.Value, f field, path string) {
@@ -117,70 +110,69 @@ func (d *decoder) optional(n *node, parent reflect.Value, f field, path string) 
 
 // list replaces the default. An empty one is zero, and so the default again.
 func (d *decoder) list(n *node, into reflect.Value, f field, path string) {
-	items, ok := d.items(n, f, path)
-	if !ok || len(items) == 0 {
+	items := d.items(n, f, path)
+	if len(items) == 0 {
 		return
 	}
 	out := reflect.MakeSlice(f.typ, 0, len(items))
 	for i, item := range items {
 		itemPath := fmt.Sprintf("%s[%d]", path, i)
-		d.where[itemPath] = item.at
-		value := reflect.New(f.typ.Elem()).Elem()
-		if item.kind == null {
+		if item == n && f.typ.Elem() == secretURLType {
+			itemPath = path // a url may stand alone
+		}
+		if !item.given() {
 			d.problems.add(itemPath, item.at, "an item without a value; remove it")
 			continue
 		}
-		if f.typ.Elem() == reflect.TypeFor[Source]() {
-			value.Set(reflect.ValueOf(defaultSource()))
-		}
-		if section(f.typ) != nil {
-			d.structure(item, value, itemPath)
-		} else {
-			d.item(item, value, f, itemPath)
-		}
-		out = reflect.Append(out, value)
+		out = reflect.Append(out, d.item(item, f, itemPath))
 	}
 	into.Set(out)
 }
 
-// item decodes a value of a list, where zero is never a default.
-func (d *decoder) item(n *node, into reflect.Value, f field, path string) {
-	f.keepZero = true
-	if n.kind == scalar && n.text == "" {
-		d.problems.add(path, n.at, "an item without a value; remove it")
-		return
+// item returns a value of a list, where zero is never a default.
+func (d *decoder) item(n *node, f field, path string) reflect.Value {
+	value := reflect.New(f.typ.Elem()).Elem()
+	if f.name == sourcesKey {
+		value.Set(reflect.ValueOf(defaultSource()))
 	}
-	d.scalar(n, into, f, path)
+	if section(f.typ) != nil {
+		d.structure(n, value, path)
+		return value
+	}
+	f.keepZero = true
+	d.scalar(n, value, f, path)
+	return value
 }
 
 // items returns the nodes of a list. A url may stand alone; text from the environment, a flag or a reference is split at
 // commas.
-func (d *decoder) items(n *node, f field, path string) ([]*node, bool) {
+func (d *decoder) items(n *node, f field, path string) []*node {
 	switch {
 	case n.kind == list:
-		return n.items, true
-	case n.kind != scalar || section(f.typ) != nil:
-		d.problems.add(path, n.at, "must be a list, not %s", n.kind)
-	case n.text == "":
-		return nil, true
-	case f.typ.Elem() == secretURLType && strings.Contains(n.text, "://"):
-		// The commas of a redis+sentinel:// url are its own.
-		return []*node{n}, true
-	case n.flat || strings.HasPrefix(n.text, "${"):
+		return n.items
+	case n.unread("[") || section(f.typ) != nil:
+		d.wrongKind(n, "[", path, "must be a list, not %s", n.kind)
+	case n.flat || n.kind == scalar && strings.HasPrefix(n.text, "${"):
 		return d.split(n, path)
+	case n.kind != scalar:
+		d.wrongKind(n, "[", path, "must be a list, not %s", n.kind)
+	case n.text == "":
+	case f.typ.Elem() == secretURLType && strings.Contains(n.text, "://"):
+		return []*node{n}
 	default:
-		d.problems.add(path, n.at, "must be a list; write [%s]", d.echo(n, f, n.text))
+		d.wrongKind(n, "[", path, "must be a list; write [%s]", d.echo(n, f, n.text))
 	}
-	return nil, false
+	return nil
 }
 
-func (d *decoder) split(n *node, path string) ([]*node, bool) {
+// split returns the parts of a text; the commas of a redis+sentinel:// url are its own.
+func (d *decoder) split(n *node, path string) []*node {
 	text, ok := d.text(n, path)
 	if !ok {
-		return nil, false
+		return nil
 	}
 	if strings.Contains(text, "://") {
-		return []*node{n}, true
+		return []*node{n}
 	}
 	var out []*node
 	for part := range strings.SplitSeq(text, ",") {
@@ -188,5 +180,5 @@ func (d *decoder) split(n *node, path string) ([]*node, bool) {
 			out = append(out, &node{kind: scalar, text: part, at: n.at, literal: true, hide: n.referring()})
 		}
 	}
-	return out, true
+	return out
 }

@@ -13,12 +13,12 @@ func Defaults() *Config {
 		Router:  Router{Order: "strict", AfterDead: "release"},
 		Kafka: Kafka{
 			Brokers: []string{"127.0.0.1:9092"}, ClientID: "outbox-relay", TLS: tlsOff,
-			Compression: "none", MaxMessageBytes: MiB, DedupeOnRestart: "on",
+			Compression: "none", MaxMessageBytes: mib, DedupeOnRestart: "on",
 		},
-		Redis:      Redis{URL: []SecretURL{NewSecretURL("redis://127.0.0.1:6379/0")}, Prefix: "outbox-relay:"},
+		Redis:      Redis{URL: []SecretURL{newSecretURL("redis://127.0.0.1:6379/0")}, Prefix: "outbox-relay:"},
 		Checkpoint: Checkpoint{Interval: time.Second, Start: "now"},
 		Limits: Limits{
-			InFlight: 20000, InFlightBytes: 64 * MiB, Unmarked: 200000,
+			InFlight: 20000, InFlightBytes: 64 * mib, Unmarked: 200000,
 			MarkBatch: 1000, MarkDelay: 20 * time.Millisecond,
 		},
 		Retry: Retry{

@@ -36,23 +36,24 @@ func Load(in Input) (*Result, error) {
 		return nil, err
 	}
 	var found problemList
-	root := parse(source, file, &found)
+	c := converter{problems: &found, origin: file}
+	root := c.document(source)
 	if len(found.list) > 0 {
 		return nil, found.err() // half a file would only bring false problems
 	}
-	settings := append(fromEnvironment(in.Environ, &found), fromFlags(in.Sets, &found)...)
-	for _, s := range settings {
-		root = overlay(root, s.path, s.value)
+	overrides := append(fromEnvironment(in.Environ), fromFlags(in.Sets, &found)...)
+	for _, o := range overrides {
+		root = overlay(root, o.path, o.value)
 	}
-	d := &decoder{problems: &found, lookup: lookupIn(in.Environ), where: make(map[string]place), hidden: make(map[string]bool)}
+	d := &decoder{root: root, environ: variables(in.Environ), problems: &found}
 	cfg := Defaults()
-	d.config(root, cfg)
-	check(cfg, d)
+	d.config(cfg)
+	d.check(cfg)
 	if err := found.err(); err != nil {
 		return nil, err
 	}
 	warned := warnings(file, d)
-	if file == "" && len(settings) == 0 {
+	if file == "" && len(overrides) == 0 {
 		warned = append(warned, "no configuration was found, so every setting has its default: write outbox-relay.yaml, name another file with --config, or set OUTBOX_RELAY_* variables")
 	}
 	return &Result{Config: cfg, File: file, Warnings: warned}, nil
@@ -84,23 +85,19 @@ func readFile(in Input) (name string, source []byte, err error) {
 	return "", nil, nil
 }
 
-func lookupIn(environ []string) func(string) (string, bool) {
+func variables(environ []string) map[string]string {
 	values := make(map[string]string, len(environ))
 	for _, line := range environ {
 		if name, value, ok := strings.Cut(line, "="); ok {
 			values[name] = value
 		}
 	}
-	return func(name string) (string, bool) {
-		value, ok := values[name]
-		return value, ok
-	}
+	return values
 }
 
-// warnings tells which secrets others on this machine can read.
+// warnings lists which secrets others on this machine can read.
 func warnings(file string, d *decoder) []string {
-	var out []string
-	var inFile []string
+	var out, inFile []string
 	for _, use := range d.exposed {
 		if use.at.line > 0 {
 			inFile = append(inFile, use.path)

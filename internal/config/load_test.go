@@ -106,6 +106,17 @@ func TestPrecedence(t *testing.T) {
 	assert.Equal(t, "msg_content", source.Columns.Content)
 }
 
+// A setting of text takes brackets as text, however often it is given.
+func TestBracketsInText(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, "archive: {table: '{table}_old'}\n",
+		[]string{"OUTBOX_RELAY_ACKS__CONSUMER_GROUP={source}", "OUTBOX_RELAY_CONSOLE__TOKEN=[t]"},
+		[]string{"acks.consumer_group={source}", "archive.table={table}_h"})
+	assert.Equal(t, "{source}", cfg.Acks.ConsumerGroup)
+	assert.Equal(t, "{table}_h", cfg.Archive.Table)
+	assert.Equal(t, "[t]", cfg.Console.Token.Reveal())
+}
+
 func TestSeveralSources(t *testing.T) {
 	t.Parallel()
 	const file = `sources:

@@ -1,9 +1,6 @@
 package config
 
-import (
-	"reflect"
-	"strings"
-)
+import "strings"
 
 // distance is the number of single-character edits between two words (Levenshtein).
 func distance(a, b string) int {
@@ -36,31 +33,4 @@ func nearest(word string, candidates []string) string {
 		}
 	}
 	return best
-}
-
-// suggest finds what an unknown key was meant to be: a sibling spelled alike, a setting whose whole path is spelled
-// alike (kafka_brokers), or one of that name elsewhere. "" when there is none.
-func suggest(prefix, key string, siblings []field) string {
-	names := make([]string, 0, len(siblings)+1)
-	for _, f := range siblings {
-		names = append(names, f.name)
-	}
-	if prefix == "" {
-		names = append(names, sourceKey)
-	}
-	if name := nearest(key, names); name != "" {
-		return prefix + name
-	}
-	var paths, sameName []string
-	walk(reflect.TypeFor[Config](), "", func(path string, _ field) {
-		path = strings.Replace(path, sourcesKey+"[]", sourceKey, 1)
-		paths = append(paths, path)
-		if strings.HasSuffix(path, "."+key) {
-			sameName = append(sameName, path)
-		}
-	})
-	if len(sameName) > 0 {
-		return sameName[0]
-	}
-	return nearest(strings.ReplaceAll(prefix+key, "_", "."), paths)
 }

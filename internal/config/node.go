@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,17 +20,17 @@ func (k kind) String() string {
 	return [...]string{"nothing", "a value", "a mapping", "a list"}[k]
 }
 
-// node is a value as it was written, before anyone knows what type it should have. Scalars keep their text, so that a
-// password of 0123 stays one. Nodes are never changed once built: an alias shares its anchor's.
+// node is a value as it was written, before its setting's type is known. Scalars keep their text, so that a password of
+// 0123 stays one. Nodes are never changed once built: an alias shares its anchor's.
 type node struct {
 	kind    kind
-	text    string
+	text    string // of a scalar, and of every flat node
 	fields  []entry
 	items   []*node
 	at      place
 	literal bool // ${NAME} is not expanded: the value came from the environment already
 	hide    bool // came from a reference to the environment: a message does not repeat it
-	flat    bool // text that may stand for a list or a mapping: it came from the environment or a flag
+	flat    bool // from the environment or a flag: its text counts where the setting is neither a list nor a mapping
 }
 
 type entry struct {
@@ -39,15 +40,35 @@ type entry struct {
 }
 
 func (n *node) field(key string) *node {
-	if n == nil || n.kind != mapping {
+	if n == nil {
 		return nil
 	}
-	for _, e := range n.fields {
-		if e.key == key {
-			return e.value
-		}
+	i := slices.IndexFunc(n.fields, func(e entry) bool { return e.key == key })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return n.fields[i].value
+}
+
+// find returns the node at a path such as sources[1].name. When it was not written, exact is false and the node is the
+// nearest one above it; nil when nothing of the path was written.
+func (n *node) find(path string) (found *node, exact bool) {
+	for _, step := range steps(path) {
+		next := n.field(step)
+		if i, err := strconv.Atoi(step); err == nil && n != nil && i >= 0 && i < len(n.items) {
+			next = n.items[i]
+		}
+		if next == nil {
+			return found, false
+		}
+		n, found = next, next
+	}
+	return found, true
+}
+
+// steps splits sources[1].name and sources.1.name into their three steps.
+func steps(path string) []string {
+	return strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(path), ".")
 }
 
 // given reports whether the node says something: not null and not empty text.
@@ -61,16 +82,16 @@ func (n *node) referring() bool {
 	return n.hide || !n.literal && strings.Contains(n.text, "${")
 }
 
-// with returns a copy of the mapping with one more or one other field.
+// unread reports whether the text of the environment or of a flag begins with a bracket and is not YAML.
+func (n *node) unread(bracket string) bool {
+	return n.flat && n.kind == scalar && strings.HasPrefix(n.text, bracket)
+}
+
+// with returns a copy of the mapping with one more or one other field; of anything else, a mapping of that field alone.
 func (n *node) with(key string, at place, value *node) *node {
 	out := &node{kind: mapping, at: at}
 	if n != nil && n.kind == mapping {
-		out.at = n.at
-		for _, e := range n.fields {
-			if e.key != key {
-				out.fields = append(out.fields, e)
-			}
-		}
+		out = n.without(key)
 	}
 	out.fields = append(out.fields, entry{key: key, at: at, value: value})
 	return out
@@ -92,40 +113,42 @@ func overlay(n *node, path []string, value *node) *node {
 	if len(path) == 0 {
 		return merge(n, value)
 	}
-	step := path[0]
-	if i, err := strconv.Atoi(step); err == nil && i >= 0 {
-		if out := overlayItem(n, i, path[1:], value); out != nil {
-			return out
-		}
+	if n != nil && (n.unread("[") || n.unread("{")) {
+		return n // what is wrong with it must not go unreported
 	}
-	if len(path) == 1 && n != nil && n.kind == mapping {
+	step, rest := path[0], path[1:]
+	if i, err := strconv.Atoi(step); err == nil && n.hasRoom(i) {
+		return overlayItem(n, i, rest, value)
+	}
+	if len(rest) == 0 && n != nil && n.kind == mapping {
 		if base, ok := strings.CutSuffix(step, "_file"); ok {
 			n = n.without(base)
 		} else {
 			n = n.without(step + "_file")
 		}
 	}
-	return n.with(step, value.at, overlay(n.field(step), path[1:], value))
+	return n.with(step, value.at, overlay(n.field(step), rest, value))
 }
 
-// overlayItem replaces or appends one item of a list; nil when n is no list, or too short.
+// hasRoom reports whether n is a list with an item i, or to which that one can be appended. Nothing is an empty list.
+func (n *node) hasRoom(i int) bool {
+	if n == nil || n.kind == null {
+		return i == 0
+	}
+	return n.kind == list && i >= 0 && i <= len(n.items)
+}
+
+// overlayItem replaces or appends one item of a list.
 func overlayItem(n *node, i int, rest []string, value *node) *node {
-	var items []*node
-	switch {
-	case n == nil || n.kind == null:
-	case n.kind == list:
-		items = append(items, n.items...)
-	default:
-		return nil
+	out := &node{kind: list, at: value.at}
+	if n != nil {
+		out.items = slices.Clone(n.items)
 	}
-	if i > len(items) {
-		return nil
+	if i == len(out.items) {
+		out.items = append(out.items, nil)
 	}
-	if i == len(items) {
-		items = append(items, nil)
-	}
-	items[i] = overlay(items[i], rest, value)
-	return &node{kind: list, at: value.at, items: items}
+	out.items[i] = overlay(out.items[i], rest, value)
+	return out
 }
 
 // merge lays a mapping over another field by field; anything else replaces.
@@ -136,6 +159,9 @@ func merge(under, over *node) *node {
 	out := under
 	for _, e := range over.fields {
 		out = overlay(out, []string{e.key}, e.value)
+	}
+	if over.flat {
+		out = &node{kind: mapping, fields: out.fields, at: out.at, text: over.text, literal: over.literal, flat: true}
 	}
 	return out
 }

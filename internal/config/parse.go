@@ -12,10 +12,19 @@ import (
 // maxDepth is deeper than any setting; it stops a file of a million brackets.
 const maxDepth = 20
 
-// parse reads a YAML document into a node tree. What is wrong goes to the problems, without the text around it: the
+// converter makes a node tree of a YAML document. What is wrong goes to the problems, without the text around it: the
 // library's own message would quote a secret.
-func parse(source []byte, origin string, problems *problemList) *node {
-	c := converter{origin: origin, problems: problems, anchors: make(map[string]*node)}
+type converter struct {
+	problems *problemList
+	origin   string // the file's name
+	line     *place // where every value stands, for a text that is no file
+	literal  bool   // of every node
+	anchors  map[string]*node
+}
+
+// document returns the root, nil for an empty document or one that is no YAML.
+func (c *converter) document(source []byte) *node {
+	c.anchors = make(map[string]*node)
 	file, err := parser.ParseBytes(source, 0)
 	if err != nil {
 		c.syntax(err)
@@ -27,45 +36,41 @@ func parse(source []byte, origin string, problems *problemList) *node {
 			continue
 		}
 		if root != nil {
-			problems.add("", c.place(doc.Body), "a second YAML document; keep everything in the first")
+			c.problems.add("", c.place(doc.Body), "a second YAML document; keep everything in the first")
 			return root
 		}
 		root = c.node(doc.Body, 0)
 	}
 	if root != nil && root.kind != mapping && root.kind != null {
-		problems.add("", root.at, "must be a mapping such as \"kafka: {...}\", not %s", root.kind)
+		c.problems.add("", root.at, "must be a mapping such as \"kafka: {...}\", not %s", root.kind)
 		return nil
 	}
 	return root
 }
 
-type converter struct {
-	origin   string
-	problems *problemList
-	anchors  map[string]*node
-}
-
 func (c *converter) syntax(err error) {
-	at := place{origin: c.origin}
 	var syntax *yaml.SyntaxError
 	if !errors.As(err, &syntax) {
-		c.problems.add("", at, "is no YAML")
+		c.problems.add("", place{origin: c.origin}, "is no YAML")
 		return
 	}
-	if syntax.Token != nil && syntax.Token.Position != nil {
-		at.line, at.column = syntax.Token.Position.Line, syntax.Token.Position.Column
-	}
-	c.problems.add("", at, "is no YAML: %s", syntax.Message)
+	c.problems.add("", c.placeOf(syntax.Token), "is no YAML: %s", syntax.Message)
 }
 
-func (c *converter) place(n ast.Node) place {
+func (c *converter) place(n ast.Node) place { return c.placeOf(n.GetToken()) }
+
+func (c *converter) placeOf(t *token.Token) place {
+	if c.line != nil {
+		return *c.line
+	}
 	at := place{origin: c.origin}
-	if tk := n.GetToken(); tk != nil && tk.Position != nil {
-		at.line, at.column = tk.Position.Line, tk.Position.Column
+	if t != nil && t.Position != nil {
+		at.line, at.column = t.Position.Line, t.Position.Column
 	}
 	return at
 }
 
+// node converts a value. Numbers and booleans keep the text they were written as.
 func (c *converter) node(n ast.Node, depth int) *node {
 	at := c.place(n)
 	if depth > maxDepth {
@@ -76,9 +81,9 @@ func (c *converter) node(n ast.Node, depth int) *node {
 	case *ast.NullNode:
 		return &node{at: at}
 	case *ast.LiteralNode:
-		return &node{kind: scalar, text: n.Value.Value, at: at}
+		return &node{kind: scalar, text: n.Value.Value, at: at, literal: c.literal}
 	case *ast.StringNode:
-		return &node{kind: scalar, text: n.Value, at: at}
+		return &node{kind: scalar, text: n.Value, at: at, literal: c.literal}
 	case *ast.TagNode:
 		return c.node(n.Value, depth+1)
 	case *ast.AnchorNode:
@@ -88,32 +93,16 @@ func (c *converter) node(n ast.Node, depth int) *node {
 	case *ast.AliasNode:
 		return c.alias(n, at)
 	case *ast.SequenceNode:
-		out := &node{kind: list, at: at}
-		for _, item := range n.Values {
-			if text, ok := c.rejoin(item); ok {
-				out.items = append(out.items, text)
-				continue
-			}
-			out.items = append(out.items, c.node(item, depth+1))
-		}
-		return out
+		return c.sequence(n, at, depth)
 	case *ast.MappingNode:
-		return c.mapping(n.Values, at, depth)
+		return c.mapping(n.Values, n.IsFlowStyle, at, depth)
 	case *ast.MappingValueNode:
-		return c.mapping([]*ast.MappingValueNode{n}, at, depth)
+		return c.mapping([]*ast.MappingValueNode{n}, n.IsFlowStyle, at, depth)
 	case ast.ScalarNode:
-		// Numbers and booleans keep the text they were written as.
-		return &node{kind: scalar, text: n.GetToken().Value, at: at}
+		return &node{kind: scalar, text: n.GetToken().Value, at: at, literal: c.literal}
 	}
 	c.problems.add("", at, "is YAML that a configuration does not need; write a plain value")
 	return &node{at: at}
-}
-
-// flow reports whether the mapping is written {in braces}; a block mapping's token is its first colon, and the place a
-// person would look at is the key before it.
-func (c *converter) flow(at place, first *ast.MappingValueNode) bool {
-	key := c.place(first.Key)
-	return at.line < key.line || at.line == key.line && at.column < key.column
 }
 
 func (c *converter) alias(n *ast.AliasNode, at place) *node {
@@ -124,6 +113,18 @@ func (c *converter) alias(n *ast.AliasNode, at place) *node {
 		return &node{at: at}
 	}
 	return value
+}
+
+func (c *converter) sequence(n *ast.SequenceNode, at place, depth int) *node {
+	out := &node{kind: list, at: at}
+	for _, value := range n.Values {
+		item, ok := c.rejoin(value)
+		if !ok {
+			item = c.node(value, depth+1)
+		}
+		out.items = append(out.items, item)
+	}
+	return out
 }
 
 // rejoin recognises a plain kafka1:9092 in {brokers: [kafka1:9092]}: text by YAML's rules, because no space follows the
@@ -143,17 +144,19 @@ func (c *converter) rejoin(item ast.Node) (*node, bool) {
 	if before.Position.Line != after.Position.Line || before.Position.Column+len(before.Value)+1 != after.Position.Column {
 		return nil, false
 	}
-	return &node{kind: scalar, text: before.Value + ":" + after.Value, at: c.place(value.Key)}, true
+	text := before.Value + ":" + after.Value
+	return &node{kind: scalar, text: text, at: c.place(value.Key), literal: c.literal}, true
 }
 
 func unquoted(t *token.Token) bool {
 	return t.Type == token.StringType || t.Type == token.IntegerType || t.Type == token.FloatType
 }
 
-// mapping converts the fields; those of a merge key (<<) give way to the mapping's own.
-func (c *converter) mapping(values []*ast.MappingValueNode, at place, depth int) *node {
+// mapping converts the fields; those of a merge key (<<) give way to the mapping's own. A block mapping's token is its
+// first colon, and the place a person would look at is the key before it.
+func (c *converter) mapping(values []*ast.MappingValueNode, flow bool, at place, depth int) *node {
 	out := &node{kind: mapping, at: at}
-	if len(values) > 0 && values[0].Key != nil && !c.flow(at, values[0]) {
+	if len(values) > 0 && !flow {
 		out.at = c.place(values[0].Key)
 	}
 	var bases []*node

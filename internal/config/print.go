@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -50,7 +52,12 @@ func valueTree(v reflect.Value) any {
 	case v.Kind() == reflect.Pointer:
 		return valueTree(v.Elem())
 	case v.Type() == groupsType:
-		return groupsTree(v)
+		tree := yaml.MapSlice{}
+		groups, _ := reflect.TypeAssert[Groups](v)
+		for _, topic := range slices.Sorted(maps.Keys(groups)) {
+			tree = append(tree, yaml.MapItem{Key: topic, Value: valueTree(reflect.ValueOf(groups[topic]))})
+		}
+		return tree
 	case v.Kind() == reflect.Slice:
 		if v.Type().Elem() == secretURLType && v.Len() == 1 {
 			return valueTree(v.Index(0))
@@ -62,20 +69,10 @@ func valueTree(v reflect.Value) any {
 		return items
 	case section(v.Type()) != nil:
 		return sectionTree(v)
-	case v.Type() == durationType || v.Type() == sizeType || v.Type() == secretType || v.Type() == secretURLType:
+	case v.Type().Implements(reflect.TypeFor[fmt.Stringer]()):
 		return valueText(v)
 	}
 	return v.Interface()
-}
-
-// groupsTree writes the topics in a fixed order.
-func groupsTree(v reflect.Value) any {
-	groups, _ := reflect.TypeAssert[Groups](v)
-	tree := make(yaml.MapSlice, 0, len(groups))
-	for _, topic := range groupTopics(groups) {
-		tree = append(tree, yaml.MapItem{Key: topic, Value: valueTree(reflect.ValueOf(groups[topic]))})
-	}
-	return tree
 }
 
 // escaped writes ${ as $${, which is how Load reads it back.

@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -14,8 +13,6 @@ import (
 
 	"example.com/outbox-relay/internal/config"
 )
-
-var update = flag.Bool("update", false, "write docs/CONFIG.md")
 
 // everything is the file with every setting at its default, as operators know it. It is written by hand: a default or a
 // name changes here only together with a line in the CHANGELOG.
@@ -208,17 +205,4 @@ func compare(values map[string]any, prefix string, visit func(string)) {
 			compare(inner, prefix+name+".", visit)
 		}
 	}
-}
-
-func TestPageIsUpToDate(t *testing.T) {
-	t.Parallel()
-	const page = "../../docs/CONFIG.md"
-	want, err := config.Docs()
-	require.NoError(t, err)
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
-	}
-	have, err := os.ReadFile(page)
-	require.NoError(t, err)
-	assert.Equal(t, want, string(have), "run: go test ./config -update")
 }

@@ -74,7 +74,7 @@ func listSchema(f field, value reflect.Value) *jsonschema.Schema {
 
 // scalarSchema describes one value; what is not text may be a reference as well.
 func scalarSchema(f field) *jsonschema.Schema {
-	t := scalarType(f.typ)
+	t := elementType(f.typ)
 	var s *jsonschema.Schema
 	switch {
 	case t == durationType:

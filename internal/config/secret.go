@@ -8,15 +8,19 @@ import (
 // hidden stands for a secret wherever it would be printed.
 const hidden = "***"
 
-// concealed keeps a text out of reach of fmt: a wrong verb for a pointer around it makes fmt print the fields below
-// without asking their methods, and of a pointer it then prints the address only.
-type concealed struct{ text *string }
+// concealed is a text with another that is shown in its place. The text is out of reach of fmt: a wrong verb for a
+// pointer around it makes fmt print the fields below without asking their methods, and of a pointer it then prints the
+// address only.
+type concealed struct {
+	text  *string
+	shown string
+}
 
-func conceal(text string) concealed {
+func conceal(text, shown string) concealed {
 	if text == "" {
 		return concealed{}
 	}
-	return concealed{text: &text}
+	return concealed{text: &text, shown: shown}
 }
 
 // Reveal returns the value, for the client library that needs it.
@@ -30,44 +34,39 @@ func (c concealed) Reveal() string {
 // IsZero reports whether there is no value.
 func (c concealed) IsZero() bool { return c.text == nil }
 
+// String returns what may be shown.
+func (c concealed) String() string { return c.shown }
+
+// GoString hides the value from %#v.
+func (c concealed) GoString() string { return "config.Secret(" + c.shown + ")" }
+
+// Format hides the value from every verb of fmt.
+func (c concealed) Format(state fmt.State, _ rune) { _, _ = state.Write([]byte(c.shown)) }
+
+// MarshalText hides the value from encoders such as JSON and YAML.
+func (c concealed) MarshalText() ([]byte, error) { return []byte(c.shown), nil }
+
 // Secret is a value that prints as ***, in every format and encoding, or as nothing when it is empty.
 type Secret struct{ concealed }
 
-// NewSecret hides a value.
-func NewSecret(value string) Secret { return Secret{conceal(value)} }
-
-// String returns *** or, when there is no secret, "".
-func (s Secret) String() string {
-	if s.IsZero() {
-		return ""
-	}
-	return hidden
-}
-
-// GoString hides the value from %#v.
-func (s Secret) GoString() string { return "config.Secret(" + s.String() + ")" }
-
-// Format hides the value from every verb of fmt.
-func (s Secret) Format(state fmt.State, _ rune) { _, _ = state.Write([]byte(s.String())) }
-
-// MarshalText hides the value from encoders such as JSON and YAML.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+// newSecret hides a value.
+func newSecret(value string) Secret { return Secret{conceal(value, hidden)} }
 
 // SecretURL is a URL that may hold a password; it prints with *** in the password's place.
 type SecretURL struct{ concealed }
 
-// NewSecretURL hides the password in a URL.
-func NewSecretURL(value string) SecretURL { return SecretURL{conceal(value)} }
+// newSecretURL hides the password in a URL.
+func newSecretURL(value string) SecretURL { return SecretURL{conceal(value, redactURL(value))} }
 
-// HasSecret reports whether something in the URL has to be hidden.
-func (u SecretURL) HasSecret() bool { return u.String() != u.Reveal() }
+// hasSecret reports whether something in the URL has to be hidden.
+func (u SecretURL) hasSecret() bool { return u.String() != u.Reveal() }
 
-// String returns the URL without its secrets, or *** when it cannot be told where they are. It is cut by hand, because
+// redactURL returns a URL without its secrets, or *** when it is not clear where they are. It is cut by hand, because
 // url.Parse refuses the several hosts of redis+sentinel:// and a refused url would be no less secret.
-func (u SecretURL) String() string {
-	scheme, rest, ok := strings.Cut(u.Reveal(), "://")
+func redactURL(text string) string {
+	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
-		scheme, rest = "", u.Reveal()
+		scheme, rest = "", text
 	} else {
 		scheme += "://"
 	}
@@ -116,15 +115,6 @@ func looksSecret(key string) bool {
 	}
 	return false
 }
-
-// GoString hides the password from %#v.
-func (u SecretURL) GoString() string { return "config.SecretURL(" + u.String() + ")" }
-
-// Format hides the password from every verb of fmt.
-func (u SecretURL) Format(state fmt.State, _ rune) { _, _ = state.Write([]byte(u.String())) }
-
-// MarshalText hides the password from encoders such as JSON and YAML.
-func (u SecretURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
 // Reveal returns the urls with their passwords, for the client library that needs them.
 func (r Redis) Reveal() []string {

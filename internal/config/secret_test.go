@@ -110,7 +110,7 @@ func TestSecretURL(t *testing.T) {
 	} {
 		u := config.NewSecretURL(url)
 		assert.Equal(t, want, u.String())
-		assert.Equal(t, want != url, u.HasSecret(), url)
+		assert.Equal(t, want != url, config.HasSecret(u), url)
 	}
 }
 
@@ -149,6 +149,11 @@ console: {token: overruled}
 `, nil, nil).Sources[0].Replica
 	assert.Equal(t, "own", own.Password.Reveal())
 	assert.Empty(t, own.PasswordFile)
+
+	found := problems(t, "redis: {url_file: '"+file("bad", "a:1\nhttp://:c4n4ry@x\n")+"'}\n", nil, nil)
+	require.Len(t, found, 1)
+	assert.Equal(t, "1:19: redis.url_file: begins with an unknown scheme; use redis://, rediss:// or redis+sentinel://",
+		strings.TrimPrefix(found[0].String(), ":"))
 
 	for content, want := range map[string]string{"\n": "is empty", strings.Repeat("x", 70000): "is larger than"} {
 		found := problems(t, "console: {token_file: '"+file("bad", content)+"'}\n", nil, nil)

@@ -15,7 +15,7 @@ const maxSecretFile = 64 << 10
 // secretFiles reads, for each secret x of a section, what x_file names.
 func (d *decoder) secretFiles(n *node, into reflect.Value, fields []field, prefix string) {
 	for _, f := range fields {
-		t := scalarType(f.typ)
+		t := elementType(f.typ)
 		if t != secretType && t != secretURLType {
 			continue
 		}
@@ -33,29 +33,40 @@ func (d *decoder) secretFiles(n *node, into reflect.Value, fields []field, prefi
 		case n.field(f.name).given():
 			d.problems.add(prefix+f.name, file.at, "%s and %s are both set; remove one", f.name, fileField.name)
 		default:
-			d.secretFile(into, f, into.FieldByIndex(fileField.index).String(), prefix+fileField.name)
+			name := into.FieldByIndex(fileField.index).String()
+			if name == "" {
+				continue // its reference was not resolved, which is a problem already
+			}
+			secret, err := readSecret(name)
+			if err == nil {
+				err = setSecret(into.FieldByIndex(f.index), f, secret)
+			}
+			if err != nil {
+				d.problems.add(prefix+fileField.name, file.at, "%s", err)
+			}
 		}
 	}
 }
 
-func (d *decoder) secretFile(into reflect.Value, f field, file, path string) {
-	if file == "" {
-		return // its reference was not resolved, which is a problem already
-	}
-	content, err := readSecret(file)
-	if err != nil {
-		d.problems.add(path, d.where[path], "%s", err)
-		return
-	}
+// setSecret takes a file's content as a secret or, for a list of urls, each line as one.
+func setSecret(into reflect.Value, f field, content string) error {
 	if f.typ == secretType {
-		into.FieldByIndex(f.index).Set(reflect.ValueOf(NewSecret(content)))
-		return
+		into.Set(reflect.ValueOf(newSecret(content)))
+		return nil
 	}
 	var urls []SecretURL
-	for _, u := range strings.FieldsFunc(content, func(r rune) bool { return r == '\n' || r == '\r' }) {
-		urls = append(urls, NewSecretURL(strings.TrimSpace(u)))
+	for line := range strings.Lines(content) {
+		url := newSecretURL(strings.TrimSpace(line))
+		if url.IsZero() {
+			continue
+		}
+		if err := f.check(url.Reveal(), reflect.ValueOf(url)); err != nil {
+			return err
+		}
+		urls = append(urls, url)
 	}
-	into.FieldByIndex(f.index).Set(reflect.ValueOf(urls))
+	into.Set(reflect.ValueOf(urls))
+	return nil
 }
 
 // readSecret returns a file's content without the newline that editors put at its end.

@@ -4,11 +4,11 @@ import "example.com/outbox-relay/outbox"
 
 // Source is one database to relay from.
 type Source struct {
-	Name     string   `yaml:"name" doc:"Names the checkpoint, the lock and the metric label. Letters, digits, dot, dash and underscore, 48 at most."`
+	Name     string   `yaml:"name" form:"source" doc:"Names the checkpoint, the lock and the metric label. Letters, digits, dot, dash and underscore, 48 at most."`
 	Primary  Server   `yaml:"primary" doc:"The server where rows are marked and swept."`
 	Replica  *Server  `yaml:"replica" inherit:"primary" doc:"The binlog is read here, if set. What it omits it takes from the primary."`
 	ServerID uint32   `yaml:"server_id" doc:"The replica id the relay reads under. 0: derived from name and host, and checked to be free."`
-	Tables   []string `yaml:"tables" doc:"The message tables, as database.table. A part between slashes is an anchored regular expression: app./local_message_\\d+/."`
+	Tables   []string `yaml:"tables" form:"table" doc:"The message tables, as database.table. A part between slashes is an anchored regular expression: app./local_message_\\d+/."`
 	Mode     string   `yaml:"mode" oneof:"auto|stream|sweep" doc:"auto: stream and sweep, and sweep alone, loudly, while the stream cannot run. stream: never go on without it. sweep: no binlog at all."`
 	Columns  Columns  `yaml:"columns" doc:"The names of the table's columns. The last five are used where the table has them."`
 	Statuses Statuses `yaml:"statuses" doc:"The number that the table stores for each status."`
@@ -16,7 +16,7 @@ type Source struct {
 
 // Server is how to reach one MySQL or MariaDB server.
 type Server struct {
-	Address      string `yaml:"address" doc:"host:port, or the path of a socket."`
+	Address      string `yaml:"address" form:"server" doc:"host:port, or the path of a socket."`
 	User         string `yaml:"user" doc:"The relay's user; outbox-relay init --print-sql tells the grants."`
 	Password     Secret `yaml:"password" doc:"The password."`
 	PasswordFile string `yaml:"password_file" doc:"File that holds the password."`

@@ -1,9 +1,9 @@
 package config
 
 import (
+	"encoding"
 	"reflect"
 	"strings"
-	"time"
 )
 
 // field is one setting as its struct tag describes it: the one source for decoding, checking, printing, the schema and
@@ -13,6 +13,7 @@ type field struct {
 	doc      string
 	oneOf    []string
 	min, max string
+	form     string // one of forms, "" for any text
 	keepZero bool   // zero is a value, not "the default"
 	inherit  string // an optional mapping that begins as a copy of this sibling
 	index    []int
@@ -22,18 +23,14 @@ type field struct {
 // fieldsOf lists a struct's settings in order; those of an inlined struct stand among them.
 func fieldsOf(t reflect.Type) []field {
 	var out []field
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for _, f := range reflect.VisibleFields(t) {
+		name := f.Tag.Get("yaml")
 		if f.Anonymous {
-			for _, inner := range fieldsOf(f.Type) {
-				inner.index = append([]int{i}, inner.index...)
-				out = append(out, inner)
-			}
 			continue
 		}
 		d := field{
-			name: f.Tag.Get("yaml"), doc: f.Tag.Get("doc"), min: f.Tag.Get("min"), max: f.Tag.Get("max"),
-			keepZero: f.Tag.Get("zero") == "value", inherit: f.Tag.Get("inherit"), index: []int{i}, typ: f.Type,
+			name: name, doc: f.Tag.Get("doc"), min: f.Tag.Get("min"), max: f.Tag.Get("max"), form: f.Tag.Get("form"),
+			keepZero: f.Tag.Get("zero") == "value", inherit: f.Tag.Get("inherit"), index: f.Index, typ: f.Type,
 		}
 		if values, ok := f.Tag.Lookup("oneof"); ok {
 			d.oneOf = strings.Split(values, "|")
@@ -52,36 +49,35 @@ func fieldNamed(fields []field, name string) (field, bool) {
 	return field{}, false
 }
 
-var (
-	durationType  = reflect.TypeFor[time.Duration]()
-	sizeType      = reflect.TypeFor[Size]()
-	secretType    = reflect.TypeFor[Secret]()
-	secretURLType = reflect.TypeFor[SecretURL]()
-)
-
 // section returns the struct behind a setting that is a mapping (or a list of them), nil for all others.
 func section(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || t == secretType || t == secretURLType {
+	if t.Kind() != reflect.Struct || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
 		return nil
 	}
 	return t
 }
 
+// elementType is the type of a setting's values: the items' for a list.
+func elementType(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Slice {
+		return t.Elem()
+	}
+	return t
+}
+
 // walk visits every setting below t with its path; the items of a list stand as name[].
-func walk(t reflect.Type, prefix string, visit func(path string, f field)) {
+func walk(t reflect.Type, prefix string, visit func(path string)) {
 	for _, f := range fieldsOf(t) {
 		path := prefix + f.name
-		visit(path, f)
-		inner := section(f.typ)
-		if inner == nil {
-			continue
+		visit(path)
+		if inner := section(f.typ); inner != nil {
+			if f.typ.Kind() == reflect.Slice {
+				path += "[]"
+			}
+			walk(inner, path+".", visit)
 		}
-		if f.typ.Kind() == reflect.Slice {
-			path += "[]"
-		}
-		walk(inner, path+".", visit)
 	}
 }
