@@ -2,15 +2,15 @@ package kafka
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/IBM/sarama"
-	"golang.org/x/sync/errgroup"
 
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
@@ -34,6 +34,11 @@ type Body struct {
 // bodiesLimit is how long Bodies may take. Meanwhile a broker may not show yet what another has acked.
 const bodiesLimit = 5 * time.Second
 
+// fetchBodies also brings what no transaction has committed: a row that is committed names it.
+var fetchBodies = fetch{
+	isolation: sarama.ReadUncommitted, bytes: 8 << 20, partitionBytes: 1 << 20, wait: 100 * time.Millisecond,
+}
+
 // Bodies reads the records that refs name, all at once, and returns one Body for each, in their order. All of them are in
 // memory together: a caller bounds that by the number of refs.
 //
@@ -41,300 +46,157 @@ const bodiesLimit = 5 * time.Second
 func (c *Client) Bodies(ctx context.Context, refs []outbox.BodyRef) []Body {
 	ctx, cancel := context.WithTimeout(ctx, bodiesLimit)
 	defer cancel()
-	r := newBodyReader(refs)
-	_, err := callFor(ctx, c, bodiesLimit, func() (struct{}, error) { return struct{}{}, r.read(ctx, c) })
-	return r.finish(err)
+	r := &bodyReader{leaders: newLeaders(c, c.ask), bodies: make([]Body, len(refs)), missing: wantedBodies(refs)}
+	err := r.read(ctx)
+	for at, m := range r.missing {
+		why := cmp.Or(m.err, err, context.DeadlineExceeded)
+		m.fail(r.bodies, fmt.Errorf("read a staged body from topic %s partition %d: %w", at.topic, at.id, explain(why)))
+	}
+	return r.bodies
 }
 
 // bodyReader is one reading of staged bodies.
 type bodyReader struct {
-	mu     sync.Mutex
-	bodies []Body // nil once they were handed out
-	open   map[bodyPartition]*wantedBodies
+	*leaders
+	bodies  []Body
+	missing map[partition]*missingBodies
 }
 
-type bodyPartition struct {
-	topic     string
-	partition int32
-}
-
-// wantedBodies are what is still missing of a partition: offsets in their order, each with the indices of its refs.
-type wantedBodies struct {
+// missingBodies are what is still missing of a partition: offsets in their order, each with the indices of its refs.
+type missingBodies struct {
 	offsets []int64
 	indices map[int64][]int
 	err     error // why the last try brought nothing
 	outside int   // how often a leader has said that the first offset is outside of what it has
 }
 
-func newBodyReader(refs []outbox.BodyRef) *bodyReader {
-	r := &bodyReader{bodies: make([]Body, len(refs)), open: make(map[bodyPartition]*wantedBodies)}
+func wantedBodies(refs []outbox.BodyRef) map[partition]*missingBodies {
+	missing := make(map[partition]*missingBodies)
 	for i, ref := range refs {
-		at := bodyPartition{ref.Topic, ref.Partition}
-		w := r.open[at]
-		if w == nil {
-			w = &wantedBodies{indices: make(map[int64][]int)}
-			r.open[at] = w
+		at := partition{ref.Topic, ref.Partition}
+		m := missing[at]
+		if m == nil {
+			m = &missingBodies{indices: make(map[int64][]int)}
+			missing[at] = m
 		}
-		if _, known := w.indices[ref.Offset]; !known {
-			w.offsets = append(w.offsets, ref.Offset)
+		if _, known := m.indices[ref.Offset]; !known {
+			m.offsets = append(m.offsets, ref.Offset)
 		}
-		w.indices[ref.Offset] = append(w.indices[ref.Offset], i)
+		m.indices[ref.Offset] = append(m.indices[ref.Offset], i)
 	}
-	for _, w := range r.open {
-		slices.Sort(w.offsets)
+	for _, m := range missing {
+		slices.Sort(m.offsets)
 	}
-	return r
+	return missing
 }
 
-// finish hands out what was read. A reader that is still busy must not write to it.
-func (r *bodyReader) finish(err error) []Body {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for at, w := range r.open {
-		why := w.err
-		if why == nil {
-			why = err
-		}
-		if why == nil {
-			why = context.DeadlineExceeded
-		}
-		r.fail(at, w, fmt.Errorf("read a staged body from topic %s partition %d: %w", at.topic, at.partition, explain(why)))
-	}
-	bodies := r.bodies
-	r.bodies, r.open = nil, nil
-	return bodies
-}
-
-// fail ends a partition: what is missing of it stays so.
-func (r *bodyReader) fail(at bodyPartition, w *wantedBodies, err error) {
-	for _, offset := range w.offsets {
-		for _, i := range w.indices[offset] {
-			r.bodies[i].Err = err
-		}
-	}
-	delete(r.open, at)
-}
-
-// read asks until nothing is open.
-func (r *bodyReader) read(ctx context.Context, c *Client) error {
+// read asks until nothing is missing.
+func (r *bodyReader) read(ctx context.Context) error {
 	backoff := retry.Doubling(20*time.Millisecond, 500*time.Millisecond).Attempts()
-	for {
-		moved, left := r.round(ctx, c)
-		if left == 0 {
-			return nil
+	for len(r.missing) > 0 {
+		first := make(map[partition]int64, len(r.missing))
+		for at, m := range r.missing {
+			first[at] = m.offsets[0]
+		}
+		moved := false
+		for at, got := range askAll(ctx, r.leaders, first, fetchBodies.ask) {
+			moved = r.take(ctx, at, got) || moved
 		}
 		if moved {
-			backoff = retry.Doubling(20*time.Millisecond, 500*time.Millisecond).Attempts()
-			continue
-		}
-		if err := retry.Wait(ctx, backoff.Next()); err != nil {
+			backoff.Reset()
+		} else if err := retry.Wait(ctx, backoff.Next()); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-// round asks each leader once, and tells whether anything came and how much is still missing.
-func (r *bodyReader) round(ctx context.Context, c *Client) (moved bool, left int) {
-	var group errgroup.Group
-	before := r.missing()
-	for leader, requests := range r.leaders(c) {
-		group.Go(func() error {
-			answer, err := leader.Fetch(requests.fetch())
-			if err != nil {
-				c.drop(leader)
-			}
-			if ctx.Err() == nil {
-				r.take(requests, answer, err)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // nothing fails: see take
-	left = r.missing()
-	return left < before, left
-}
-
-// missing returns how many offsets are.
-func (r *bodyReader) missing() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := 0
-	for _, w := range r.open {
-		n += len(w.offsets)
-	}
-	return n
-}
-
-// bodyRequests are the partitions that one leader is asked for, with the first offset that is missing of each.
-type bodyRequests map[bodyPartition]int64
-
-func (b bodyRequests) fetch() *sarama.FetchRequest {
-	open := make([]stretch, 0, len(b))
-	for at, offset := range b {
-		open = append(open, stretch{topic: at.topic, partition: at.partition, next: offset})
-	}
-	return fetchRequest(open)
-}
-
-// leaders says whom to ask for what. A partition without a leader is asked for again in the next round.
-func (r *bodyReader) leaders(c *Client) map[*sarama.Broker]bodyRequests {
-	r.mu.Lock()
-	next := make(bodyRequests, len(r.open))
-	stale := make(map[string]bool)
-	for at, w := range r.open {
-		next[at] = w.offsets[0]
-		if w.err != nil && !errors.Is(w.err, errBodyNotYet) {
-			stale[at.topic] = true
+// take takes in what is known of one partition, and reports whether less is missing.
+func (r *bodyReader) take(ctx context.Context, at partition, got result[fetched]) (moved bool) {
+	m := r.missing[at]
+	before := len(m.offsets)
+	switch {
+	case errors.Is(got.err, sarama.ErrOffsetOutOfRange):
+		m.err = got.err
+		if m.outside++; m.outside >= believed {
+			r.giveUp(ctx, at, m)
 		}
+	case errors.Is(got.err, sarama.ErrTopicAuthorizationFailed): // no waiting mends it
+		m.fail(r.bodies, fmt.Errorf("read a staged body from topic %s: %w: give the relay's user the right to Read it", at.topic, got.err))
+	case got.err != nil:
+		m.err = got.err
+	default:
+		r.collect(at, m, got.value)
 	}
-	r.mu.Unlock()
-	asked := make(map[*sarama.Broker]bodyRequests)
-	for at, offset := range next {
-		if r.gone(c, at) {
-			continue
-		}
-		leader, err := leaderOf(c.ask, at, stale[at.topic])
-		if err != nil {
-			r.trouble(at, err)
-			continue
-		}
-		if asked[leader] == nil {
-			asked[leader] = make(bodyRequests)
-		}
-		asked[leader][at] = offset
+	if len(m.offsets) == 0 {
+		delete(r.missing, at)
 	}
-	return asked
+	return len(m.offsets) < before
 }
 
 // believed is how often it must be said that an offset is outside: a leader that has just lost its office may not know.
 const believed = 4
 
-// gone gives up what leaders have said often enough not to have, and reports whether there is nothing to ask for in this round.
-func (r *bodyReader) gone(c *Client, at bodyPartition) bool {
-	r.mu.Lock()
-	w := r.open[at]
-	certain := w != nil && w.outside >= believed
-	r.mu.Unlock()
-	if !certain {
-		return w == nil
-	}
-	oldest, err := c.ask.GetOffset(at.topic, at.partition, sarama.OffsetOldest)
+// giveUp gives up what leaders have said often enough not to have.
+func (r *bodyReader) giveUp(ctx context.Context, at partition, m *missingBodies) {
+	oldest, err := r.offsets(ctx, map[partition]int64{at: sarama.OffsetOldest})
 	if err != nil {
-		return false
+		return // it is said again
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w.outside = 0
-	before := w.offsets[0] < oldest
-	for r.open[at] != nil && (!before || w.offsets[0] < oldest) { // behind the end are all later ones, too
-		r.oneGone(at, w)
-	}
-	return true
-}
-
-func leaderOf(client sarama.Client, at bodyPartition, stale bool) (*sarama.Broker, error) {
-	if stale { // the leader may have moved
-		if err := client.RefreshMetadata(at.topic); err != nil {
-			return nil, err
-		}
-	}
-	return client.Leader(at.topic, at.partition)
-}
-
-// take takes a leader's answer in.
-func (r *bodyReader) take(asked bodyRequests, answer *sarama.FetchResponse, err error) {
-	for at := range asked {
-		if err != nil {
-			r.trouble(at, err)
-			continue
-		}
-		block := answer.GetBlock(at.topic, at.partition)
-		switch {
-		case block == nil:
-			r.trouble(at, sarama.ErrIncompleteResponse)
-		case !errors.Is(block.Err, sarama.ErrNoError):
-			r.trouble(at, block.Err)
-		default:
-			r.collect(at, block)
-		}
-	}
-}
-
-// trouble notes why a partition brought nothing. What no waiting mends ends it.
-func (r *bodyReader) trouble(at bodyPartition, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w := r.open[at]
-	switch {
-	case w == nil:
-	case errors.Is(err, sarama.ErrOffsetOutOfRange):
-		w.outside++
-		w.err = err
-	case errors.Is(err, sarama.ErrTopicAuthorizationFailed):
-		r.fail(at, w, fmt.Errorf("read a staged body from topic %s: %w: give the relay's user the right to Read it", at.topic, err))
-	default:
-		w.err = err
-	}
-}
-
-// oneGone gives up the first offset that is missing; later ones may be there.
-func (r *bodyReader) oneGone(at bodyPartition, w *wantedBodies) {
-	offset := w.offsets[0]
-	for _, i := range w.indices[offset] {
-		r.bodies[i].Err = fmt.Errorf("topic %s partition %d offset %d: %w", at.topic, at.partition, offset, ErrBodyGone)
-	}
-	r.shift(at, w)
-}
-
-func (r *bodyReader) shift(at bodyPartition, w *wantedBodies) {
-	if w.offsets = w.offsets[1:]; len(w.offsets) == 0 {
-		delete(r.open, at)
-	}
-}
-
-// collect takes what is wanted out of what was fetched. A wanted offset that the records pass over is gone.
-func (r *bodyReader) collect(at bodyPartition, block *sarama.FetchResponseBlock) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w := r.open[at]
-	if w == nil {
+	m.outside = 0
+	if m.offsets[0] < oldest[at] {
+		r.gone(at, m, oldest[at])
 		return
 	}
-	w.err = errBodyNotYet // unless something comes
-	for _, set := range block.RecordsSet {
-		batch := set.RecordBatch
-		if batch == nil || batch.PartialTrailingRecord {
-			continue
-		}
-		for _, record := range batch.Records {
-			if r.open[at] == nil {
-				return
-			}
-			r.wanted(at, w, batch.FirstOffset+record.OffsetDelta, record, batch.Control)
-		}
-		w.err = nil
-		for r.open[at] != nil && w.offsets[0] <= batch.LastOffset() {
-			r.oneGone(at, w)
-		}
+	r.gone(at, m, math.MaxInt64) // behind the end are all later ones, too
+}
+
+// gone gives up what is missing before an offset.
+func (r *bodyReader) gone(at partition, m *missingBodies, before int64) {
+	for len(m.offsets) > 0 && m.offsets[0] < before {
+		m.found(r.bodies, Body{Err: fmt.Errorf("topic %s partition %d offset %d: %w", at.topic, at.id, m.offsets[0], ErrBodyGone)})
 	}
 }
 
-// wanted takes one record.
-func (r *bodyReader) wanted(at bodyPartition, w *wantedBodies, offset int64, record *sarama.Record, control bool) {
-	for r.open[at] != nil && w.offsets[0] < offset {
-		r.oneGone(at, w)
+// collect takes what is missing out of what was fetched. What the records pass over is gone.
+func (r *bodyReader) collect(at partition, m *missingBodies, got fetched) {
+	m.err = nil
+	if got.next() == got.from {
+		m.err = errBodyNotYet
 	}
-	if r.open[at] == nil || w.offsets[0] != offset || control {
-		return
+	for offset, record := range got.records() {
+		r.gone(at, m, offset)
+		if len(m.offsets) == 0 {
+			return
+		}
+		if m.offsets[0] == offset {
+			m.found(r.bodies, bodyOf(record))
+		}
 	}
+	r.gone(at, m, got.next())
+}
+
+func bodyOf(record *sarama.Record) Body {
 	body := Body{Value: bytes.Clone(record.Value)} // or it would keep all that was fetched with it in memory
 	for _, header := range record.Headers {
 		if string(header.Key) == words.HeaderMsgID {
 			body.MsgID = string(header.Value)
 		}
 	}
-	for _, i := range w.indices[offset] {
-		r.bodies[i] = body
+	return body
+}
+
+// found settles the first offset.
+func (m *missingBodies) found(bodies []Body, body Body) {
+	for _, i := range m.indices[m.offsets[0]] {
+		bodies[i] = body
 	}
-	r.shift(at, w)
+	m.offsets = m.offsets[1:]
+}
+
+// fail settles all offsets.
+func (m *missingBodies) fail(bodies []Body, err error) {
+	for len(m.offsets) > 0 {
+		m.found(bodies, Body{Err: err})
+	}
 }

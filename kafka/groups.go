@@ -13,7 +13,7 @@ import (
 // every record that was published before it. A group that has committed nothing has not.
 func (c *Client) ReadPast(ctx context.Context, group, topic string, partition int32, moment time.Time) (bool, error) {
 	past, err := call(ctx, c, func() (bool, error) {
-		offsets, err := groupOffsets(c.ask, c.drop, group, topic, []int32{partition})
+		offsets, err := c.committed(c.ask, group, topic, []int32{partition})
 		if err != nil || offsets[partition] < 0 {
 			return false, err
 		}
@@ -34,39 +34,72 @@ func (c *Client) ReadPast(ctx context.Context, group, topic string, partition in
 	return past, nil
 }
 
-// groupOffsets asks for the committed offsets of a group, -1 where it has committed none.
-func groupOffsets(client sarama.Client, drop func(*sarama.Broker), group, topic string, partitions []int32) (map[int32]int64, error) {
-	coordinator, err := client.Coordinator(group)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := coordinator.FetchOffset(sarama.NewOffsetFetchRequest(client.Config().Version, group, map[string][]int32{topic: partitions}))
-	if err != nil {
-		drop(coordinator)
-		return nil, errors.Join(err, client.RefreshCoordinator(group))
-	}
-	// A group that nobody has heard of has committed nothing; most brokers say so for each partition.
-	unknown := errors.Is(answer.GroupError(), sarama.ErrGroupIDNotFound)
-	if code := answer.GroupError(); !unknown && !errors.Is(code, sarama.ErrNoError) {
-		if errors.Is(code, sarama.ErrNotCoordinatorForConsumer) {
-			return nil, errors.Join(code, client.RefreshCoordinator(group))
-		}
-		return nil, code
-	}
+// committed asks for the committed offsets of a group, -1 where it has committed none.
+func (c *Client) committed(ask sarama.Client, group, topic string, partitions []int32) (map[int32]int64, error) {
+	request := sarama.NewOffsetFetchRequest(ask.Config().Version, group, map[string][]int32{topic: partitions})
 	offsets := make(map[int32]int64, len(partitions))
-	for _, partition := range partitions {
-		block := answer.GetBlock(topic, partition)
-		if unknown {
-			offsets[partition] = -1
-			continue
+	return offsets, c.coordinator(ask, group, func(coordinator *sarama.Broker) error {
+		answer, err := coordinator.FetchOffset(request)
+		if err != nil {
+			return err
 		}
-		if block == nil {
-			return nil, sarama.ErrIncompleteResponse
+		// A group that nobody has heard of has committed nothing; most brokers say so for each partition.
+		unknown := errors.Is(answer.GroupError(), sarama.ErrGroupIDNotFound)
+		if code := answer.GroupError(); !unknown && !errors.Is(code, sarama.ErrNoError) {
+			return code
 		}
-		if !errors.Is(block.Err, sarama.ErrNoError) {
-			return nil, block.Err
+		for _, partition := range partitions {
+			block := answer.GetBlock(topic, partition)
+			switch {
+			case unknown:
+				offsets[partition] = -1
+			case block == nil:
+				return sarama.ErrIncompleteResponse
+			case !errors.Is(block.Err, sarama.ErrNoError):
+				return block.Err
+			default:
+				offsets[partition] = block.Offset
+			}
 		}
-		offsets[partition] = block.Offset
+		return nil
+	})
+}
+
+// commit keeps offsets for a group, as a consumer does that takes no part in the group protocol.
+func (c *Client) commit(ask sarama.Client, group, topic string, offsets map[int32]int64) error {
+	request := sarama.NewOffsetCommitRequest(ask.Config(), group)
+	for partition, offset := range offsets {
+		request.AddBlock(topic, partition, offset, sarama.ReceiveTime, "")
 	}
-	return offsets, nil
+	return c.coordinator(ask, group, func(coordinator *sarama.Broker) error {
+		answer, err := coordinator.CommitOffset(request)
+		if err != nil {
+			return err
+		}
+		for _, code := range answer.Errors[topic] {
+			if !errors.Is(code, sarama.ErrNoError) {
+				return code
+			}
+		}
+		return nil
+	})
+}
+
+// coordinator asks a group's coordinator. One that does not answer, or is none any more, is looked for anew.
+func (c *Client) coordinator(ask sarama.Client, group string, question func(*sarama.Broker) error) error {
+	coordinator, err := ask.Coordinator(group)
+	if err != nil {
+		return err
+	}
+	err = question(coordinator)
+	var code sarama.KError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &code):
+		c.drop(coordinator)
+	case !errors.Is(code, sarama.ErrNotCoordinatorForConsumer):
+		return err
+	}
+	return errors.Join(err, ask.RefreshCoordinator(group))
 }
