@@ -143,12 +143,8 @@ func (c *Client) enter() error {
 // call runs a question that sarama can't be told to stop asking. When ctx ends first the answer is nobody's; the
 // question itself ends soon after, by the impatient client's time-outs or by Close.
 func call[T any](ctx context.Context, c *Client, question func() (T, error)) (T, error) {
-	return callFor(ctx, c, askLimit, question)
-}
-
-func callFor[T any](ctx context.Context, c *Client, limit time.Duration, question func() (T, error)) (T, error) {
 	var none T
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	if err := c.enter(); err != nil {
 		return none, err

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/IBM/sarama"
 
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/router"
 )
 
 // tailLimit is how long TailMsgIDs may take.
@@ -86,26 +88,23 @@ func (t *tail) read(ctx context.Context, from map[string]map[int32]int64, since 
 	return nil
 }
 
-// partitions returns the partitions of the topics, and of those that offsets are known of.
+// partitions returns the partitions of the topics, and of those that offsets are known of. A row may also name what can't be
+// a topic.
 func (t *tail) partitions(ctx context.Context, from map[string]map[int32]int64, topics []string) ([]partition, error) {
-	names := make(map[string]struct{}, len(topics)+len(from))
-	for _, topic := range topics {
-		names[topic] = struct{}{}
+	names := slices.AppendSeq(slices.Clone(topics), maps.Keys(from))
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return router.CheckTopicName(name) != nil })
+	if len(names) == 0 {
+		return nil, nil
 	}
-	for topic := range from {
-		names[topic] = struct{}{}
-	}
-	return callFor(ctx, t.client, tailLimit, func() (partitions []partition, err error) {
-		for topic := range names {
-			err := t.ask.RefreshMetadata(topic)
-			if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
+	return call(ctx, t.client, func() (partitions []partition, err error) {
+		// In one request: one for each of thousands would take all the time. What it says of each topic is asked for below.
+		if err := t.ask.RefreshMetadata(names...); !answered(err) {
+			return nil, err
+		}
+		for _, topic := range names {
 			ids, err := t.ask.Partitions(topic)
-			if err != nil {
+			if err != nil && !errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
 				return nil, err
 			}
 			for _, id := range ids {

@@ -2,6 +2,7 @@ package kafka_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,6 +66,41 @@ func TestTailReadsByTimeWhereThereIsNoOffset(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, complete)
 	assert.Zero(t, ids.Len())
+}
+
+// With thousands of topics a question for each would take all the time that there is.
+func TestTailAsksAboutAllTopicsAtOnce(t *testing.T) {
+	t.Parallel()
+	topics := make([]string, 300)
+	for i := range topics {
+		topics[i] = fmt.Sprint("topic", i)
+	}
+	cluster := fake(t, kfake.NumBrokers(3), kfake.SeedTopics(2, topics...))
+	client := openOn(t, cluster.ListenAddrs())
+	fill(t, client, topics[7], 20)
+	var requests atomic.Int64
+	cluster.Control(func(kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		requests.Add(1)
+		return nil, nil, false
+	})
+	ids, complete, err := client.TailMsgIDs(t.Context(), nil, time.Now().Add(-time.Minute), append(topics, "missing"), noLimit)
+	require.NoError(t, err)
+	assert.True(t, complete)
+	assert.Equal(t, 20, ids.Len())
+	assert.Less(t, requests.Load(), int64(20))
+}
+
+// A row may name what Kafka does not take as a topic. The other topics' tails are read all the same.
+func TestTailOfNamesThatAreNoTopics(t *testing.T) {
+	t.Parallel()
+	cluster := fake(t, kfake.SeedTopics(1, "orders"))
+	client := openOn(t, cluster.ListenAddrs())
+	fill(t, client, "orders", 5)
+	ids, complete, err := client.TailMsgIDs(t.Context(), nil, time.Now().Add(-time.Minute), []string{"orders", "", "a b"}, noLimit)
+	require.NoError(t, err)
+	assert.True(t, complete)
+	assert.Equal(t, 5, ids.Len())
 }
 
 func TestTailIsIncompleteWhen(t *testing.T) {
