@@ -42,7 +42,7 @@ func BenchmarkPublish(b *testing.B) {
 	window <- struct{}{}
 	send(b, p, records[0], nil)
 	b.ReportAllocs()
-	b.SetBytes(int64(kafka.Size(records[0])))
+	b.SetBytes(int64(records[0].Size()))
 	b.ResetTimer()
 	for i := range b.N {
 		window <- struct{}{}
@@ -84,8 +84,8 @@ func BenchmarkLatency(b *testing.B) {
 	b.ReportMetric(at(0.99), "p99-ms")
 }
 
-// BenchmarkTail is what a restart after a kill waits for: 100,000 records in 1,000 partitions of three brokers, read by a client
-// that has not connected yet.
+// BenchmarkTail is what a restart after a kill waits for: 100,000 records in 1,000 partitions of three brokers, read
+// by a client that has not connected yet.
 func BenchmarkTail(b *testing.B) {
 	server := rig.Kafka(b, rig.KafkaBrokers(3))
 	for _, topics := range []int{1, 200} {

@@ -17,11 +17,14 @@ import (
 	"example.com/outbox-relay/retry"
 )
 
-// ErrBodyGone means that a staged body can't be had any more: retention or compaction has removed it, or the topic was made
-// anew. No retry brings it back.
-var ErrBodyGone = errors.New("the staged body is gone: stage it again and write a new message, or raise the staging topic's retention")
+// ErrBodyGone means that a staged body can't be had any more: retention or compaction has removed it, or the topic was
+// made anew. No retry brings it back.
+var ErrBodyGone = errors.New(
+	"the staged body is gone: stage it again and write a new message, or raise the staging topic's retention",
+)
 
-// errBodyNotYet means that the topic ends before a staged body: a broker that is behind, or a topic that was made anew.
+// errBodyNotYet means that the topic ends before a staged body: a broker that is behind, or a topic that was made
+// anew.
 var errBodyNotYet = errors.New("the topic ends before the staged body")
 
 // Body is a staged record, or why it could not be read.
@@ -39,8 +42,8 @@ var fetchBodies = fetch{
 	isolation: sarama.ReadUncommitted, bytes: 8 << 20, partitionBytes: 1 << 20, wait: 100 * time.Millisecond,
 }
 
-// Bodies reads the records that refs name, all at once, and returns one Body for each, in their order. All of them are in
-// memory together: a caller bounds that by the number of refs.
+// Bodies reads the records that refs name, all at once, and returns one Body for each, in their order. All of them are
+// in memory together: a caller bounds that by the number of refs.
 //
 // Err of a Body is ErrBodyGone, or a refusal of its topic, or says that the brokers did not answer; see Classify.
 func (c *Client) Bodies(ctx context.Context, refs []outbox.BodyRef) []Body {
@@ -122,7 +125,8 @@ func (r *bodyReader) take(ctx context.Context, at partition, got result[fetched]
 			r.giveUp(ctx, at, m)
 		}
 	case errors.Is(got.err, sarama.ErrTopicAuthorizationFailed): // no waiting mends it
-		m.fail(r.bodies, fmt.Errorf("read a staged body from topic %s: %w: give the relay's user the right to Read it", at.topic, got.err))
+		m.fail(r.bodies, fmt.Errorf("read a staged body from topic %s: %w: give the relay's user the right to Read it",
+			at.topic, got.err))
 	case got.err != nil:
 		m.err = got.err
 	default:
@@ -134,7 +138,8 @@ func (r *bodyReader) take(ctx context.Context, at partition, got result[fetched]
 	return len(m.offsets) < before
 }
 
-// believed is how often it must be said that an offset is outside: a leader that has just lost its office may not know.
+// believed is how often it must be said that an offset is outside: a leader that has just lost its office may not
+// know.
 const believed = 4
 
 // giveUp gives up what leaders have said often enough not to have.
@@ -154,7 +159,8 @@ func (r *bodyReader) giveUp(ctx context.Context, at partition, m *missingBodies)
 // gone gives up what is missing before an offset.
 func (r *bodyReader) gone(at partition, m *missingBodies, before int64) {
 	for len(m.offsets) > 0 && m.offsets[0] < before {
-		m.found(r.bodies, Body{Err: fmt.Errorf("topic %s partition %d offset %d: %w", at.topic, at.id, m.offsets[0], ErrBodyGone)})
+		err := fmt.Errorf("topic %s partition %d offset %d: %w", at.topic, at.id, m.offsets[0], ErrBodyGone)
+		m.found(r.bodies, Body{Err: err})
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package kafka is the relay's side of Kafka: it publishes records with acks=all and an idempotent producer, asks about
-// topics, reads the tail of partitions, and says what each failure means.
+// Package kafka is the relay's side of Kafka: it publishes records with acks=all and an idempotent producer, asks
+// about topics, reads the tail of partitions, and says what each failure means.
 //
 // Two sarama clients do the work. The Producer's never gives up by itself: brokers away, leaders unknown and replicas
 // missing are waited for, so that an error for one record can't be followed by a success for a later one of its
@@ -75,10 +75,11 @@ func (c *Client) Reachable(ctx context.Context) error {
 // answered reports whether a broker has answered a metadata request for one topic, whatever it thinks of the topic.
 func answered(err error) bool {
 	var code sarama.KError
-	return err == nil || errors.As(err, &code) && !errors.Is(err, sarama.ErrOutOfBrokers) && !errors.Is(err, sarama.ErrSASLAuthenticationFailed)
+	return err == nil || errors.As(err, &code) &&
+		!errors.Is(err, sarama.ErrOutOfBrokers) && !errors.Is(err, sarama.ErrSASLAuthenticationFailed)
 }
 
-// Partition tells where a key of a topic goes: murmur2 of the key, as Kafka's Java client does.
+// Partition returns where a key of a topic goes: murmur2 of the key, as Kafka's Java client does.
 func (c *Client) Partition(ctx context.Context, topic string, key []byte) (int32, error) {
 	partition, err := call(ctx, c, func() (int32, error) {
 		partitions, err := c.ask.Partitions(topic)
@@ -140,7 +141,7 @@ func (c *Client) enter() error {
 	return nil
 }
 
-// call runs a question that sarama can't be told to stop asking. When ctx ends first the answer is nobody's; the
+// call runs a question that sarama can't be made to stop asking. When ctx ends first the answer is nobody's; the
 // question itself ends soon after, by the impatient client's time-outs or by Close.
 func call[T any](ctx context.Context, c *Client, question func() (T, error)) (T, error) {
 	var none T

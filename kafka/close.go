@@ -65,7 +65,8 @@ func (p *Producer) await(ctx context.Context) error {
 	if left == 0 {
 		return nil
 	}
-	return fmt.Errorf("close producer: %d records may be in Kafka or not: %w", left, cmp.Or(context.Cause(ctx), ErrAbandoned))
+	return fmt.Errorf("close producer: %d records may be in Kafka or not: %w",
+		left, cmp.Or(context.Cause(ctx), ErrAbandoned))
 }
 
 func (p *Producer) gaveUp() bool {

@@ -74,7 +74,8 @@ func (c *Config) version() (sarama.KafkaVersion, error) {
 	}
 	version, err := sarama.ParseKafkaVersion(c.Version)
 	if err != nil {
-		return version, fmt.Errorf("kafka.version: %q is no version such as 3.6.0; leave it empty to have it negotiated", c.Version)
+		return version, fmt.Errorf("kafka.version: %q is no version such as 3.6.0; leave it empty to have it negotiated",
+			c.Version)
 	}
 	if !version.IsAtLeast(oldest) {
 		return version, fmt.Errorf("kafka.version: %s is older than %s, which brokers of version 4 no longer speak; leave it empty to have it negotiated",

@@ -64,7 +64,7 @@ func (d *dialer) keep(conn *net.TCPConn) error {
 	return nil
 }
 
-// isClosed tells a connection that sarama has closed by its descriptor, which is gone.
+// isClosed knows a connection that sarama has closed by its descriptor, which is gone.
 func isClosed(conn *net.TCPConn) bool {
 	raw, err := conn.SyscallConn()
 	return err != nil || raw.Control(func(uintptr) {}) != nil
@@ -108,8 +108,8 @@ func (d *dialer) pause(wait time.Duration) bool {
 	}
 }
 
-// backoff is sarama's Retry.BackoffFunc. It waits itself and returns nothing to wait for, since sarama's wait would not
-// end by Cut.
+// backoff is sarama's Retry.BackoffFunc. It waits itself and returns nothing to wait for, since sarama's wait would
+// not end by Cut.
 func (d *dialer) backoff(attempt, _ int) time.Duration {
 	d.pause(backoffFor(attempt))
 	return 0

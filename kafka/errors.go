@@ -33,7 +33,7 @@ func Classify(err error) retry.Class {
 		return retry.Never
 	case errors.Is(err, errBodyNotYet):
 		return retry.Refused
-	// One record of a batch is too large or invalid, the broker does not tell which: the topic's next records go alone.
+	// One record of a batch is too large or invalid, the broker does not say which: the topic's next records go alone.
 	case errors.Is(err, ErrBatchRefused):
 		return retry.Refused
 	// No broker answered. What the last of them said in passing must not count.
@@ -135,7 +135,7 @@ func Reason(err error) string {
 	return words.RefusedUnreachable
 }
 
-// codes names what people meet, and tells them what to do.
+// codes names what people meet, and says what to do.
 var codes = map[sarama.KError]struct{ reason, hint string }{
 	sarama.ErrUnknownTopicOrPartition:      {words.RefusedUnknownTopic, "create the topic, or set kafka.create_topics"},
 	sarama.ErrTopicAuthorizationFailed:     {words.RefusedNotAuthorised, "give the relay's user the rights to Write and Describe the topic"},

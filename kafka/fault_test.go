@@ -160,8 +160,8 @@ func TestS66LoweredLimit(t *testing.T) {
 	}
 }
 
-// A refused batch lets the topic's limit be asked anew while thousands of records wait behind it: each of them gets its result
-// without another Send.
+// A refused batch lets the topic's limit be asked anew while thousands of records wait behind it: each of them gets
+// its result without another Send.
 func TestRefusedBatchStrandsNoneBehindIt(t *testing.T) {
 	t.Parallel()
 	cluster := fake(t)

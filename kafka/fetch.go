@@ -11,8 +11,8 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// fetch is how records are asked for: which ones, and what one request may bring. The number of brokers times bytes bounds
-// the memory that it takes.
+// fetch is how records are asked for: which ones, and what one request may bring. The number of brokers times bytes
+// bounds the memory that it takes.
 type fetch struct {
 	isolation      sarama.IsolationLevel
 	bytes          int32         // of an answer
@@ -21,7 +21,7 @@ type fetch struct {
 }
 
 // ask is a question: for records from the offsets on.
-func (f fetch) ask(leader *sarama.Broker, from map[partition]int64) (func(partition) (fetched, error), error) {
+func (f fetch) ask(leader *sarama.Broker, from map[partition]int64) (answer[fetched], error) {
 	request := &sarama.FetchRequest{
 		Version:      10, // with zstd; every broker from 2.1 on speaks it
 		MinBytes:     1,
@@ -42,7 +42,7 @@ func (f fetch) ask(leader *sarama.Broker, from map[partition]int64) (func(partit
 		if block == nil {
 			return fetched{}, sarama.ErrIncompleteResponse
 		}
-		return fetched{block, from[at]}, failure(block.Err)
+		return fetched{block, from[at]}, errorOf(block.Err)
 	}, nil
 }
 
@@ -110,8 +110,8 @@ func (f fetched) aborted() map[int64][]int64 {
 	return begins
 }
 
-// offsets returns an offset of each partition: of its first record from a time on (in milliseconds since 1970; -1 when there
-// is none), or sarama.OffsetOldest or OffsetNewest.
+// offsets returns an offset of each partition: of its first record from a time on (in milliseconds since 1970; -1 when
+// there is none), or sarama.OffsetOldest or OffsetNewest.
 func (l *leaders) offsets(ctx context.Context, times map[partition]int64) (map[partition]int64, error) {
 	found, err := l.offsetsOnce(ctx, times)
 	if err != nil { // a leader may have moved, or have closed an idle connection
@@ -132,7 +132,7 @@ func (l *leaders) offsetsOnce(ctx context.Context, times map[partition]int64) (m
 }
 
 // askOffsets is a question.
-func askOffsets(leader *sarama.Broker, times map[partition]int64) (func(partition) (int64, error), error) {
+func askOffsets(leader *sarama.Broker, times map[partition]int64) (answer[int64], error) {
 	request := &sarama.OffsetRequest{Version: 4} // every broker from 2.1 on speaks it
 	for at, time := range times {
 		request.AddBlock(at.topic, at.id, time, 1)
@@ -146,12 +146,12 @@ func askOffsets(leader *sarama.Broker, times map[partition]int64) (func(partitio
 		if block == nil {
 			return 0, sarama.ErrIncompleteResponse
 		}
-		return block.Offset, failure(block.Err)
+		return block.Offset, errorOf(block.Err)
 	}, nil
 }
 
-// failure returns a code's error, nil for none.
-func failure(code sarama.KError) error {
+// errorOf returns the error that a code stands for, nil for none.
+func errorOf(code sarama.KError) error {
 	if errors.Is(code, sarama.ErrNoError) {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,8 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// ReadPast reports whether a consumer group has read past a moment of a topic's partition: its committed offset lies behind
-// every record that was published before it. A group that has committed nothing has not.
+// ReadPast reports whether a consumer group has read past a moment of a topic's partition: its committed offset lies
+// behind every record that was published before it. A group that has committed nothing has not.
 func (c *Client) ReadPast(ctx context.Context, group, topic string, partition int32, moment time.Time) (bool, error) {
 	past, err := call(ctx, c, func() (bool, error) {
 		offsets, err := c.committed(c.ask, group, topic, []int32{partition})
@@ -43,10 +44,11 @@ func (c *Client) committed(ask sarama.Client, group, topic string, partitions []
 		if err != nil {
 			return err
 		}
+		err = errorOf(answer.GroupError())
 		// A group that nobody has heard of has committed nothing; most brokers say so for each partition.
-		unknown := errors.Is(answer.GroupError(), sarama.ErrGroupIDNotFound)
-		if code := answer.GroupError(); !unknown && !errors.Is(code, sarama.ErrNoError) {
-			return code
+		unknown := errors.Is(err, sarama.ErrGroupIDNotFound)
+		if unknown {
+			err = nil
 		}
 		for _, partition := range partitions {
 			block := answer.GetBlock(topic, partition)
@@ -54,14 +56,13 @@ func (c *Client) committed(ask sarama.Client, group, topic string, partitions []
 			case unknown:
 				offsets[partition] = -1
 			case block == nil:
-				return sarama.ErrIncompleteResponse
-			case !errors.Is(block.Err, sarama.ErrNoError):
-				return block.Err
+				err = cmp.Or(err, sarama.ErrIncompleteResponse)
 			default:
+				err = cmp.Or(err, errorOf(block.Err))
 				offsets[partition] = block.Offset
 			}
 		}
-		return nil
+		return err
 	})
 }
 
@@ -77,11 +78,9 @@ func (c *Client) commit(ask sarama.Client, group, topic string, offsets map[int3
 			return err
 		}
 		for _, code := range answer.Errors[topic] {
-			if !errors.Is(code, sarama.ErrNoError) {
-				return code
-			}
+			err = cmp.Or(err, errorOf(code))
 		}
-		return nil
+		return err
 	})
 }
 

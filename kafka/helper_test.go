@@ -135,7 +135,8 @@ func consume(t testing.TB, brokers []string, topic string, n int) []*kgo.Record 
 	return got
 }
 
-// requireOrder reads the topic and checks that each key's records came once and in order, and where they were said to be.
+// requireOrder reads the topic and checks that each key's records came once and in order, and where they were said to
+// be.
 func requireOrder(t *testing.T, brokers []string, topic string, acked []kafka.Result) {
 	t.Helper()
 	where := map[[2]int64]int{}

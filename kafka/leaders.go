@@ -33,13 +33,18 @@ type result[A any] struct {
 	err   error
 }
 
-// A question is one request to a leader about partitions of it, each with an offset or a time. The answer returns what it
-// says of each.
-type question[A any] func(leader *sarama.Broker, about map[partition]int64) (answer func(partition) (A, error), err error)
+// A question is one request to a leader, about partitions of it, each with an offset or a time.
+type question[A any] func(leader *sarama.Broker, about map[partition]int64) (answer[A], error)
 
-// askAll asks each leader once, all at the same time, and ranges over the results as they come. With ctx it ends early,
-// without results: a request can't be called back, it goes on until the client's time-outs, and its answer is nobody's.
-func askAll[A any](ctx context.Context, l *leaders, about map[partition]int64, ask question[A]) iter.Seq2[partition, result[A]] {
+// An answer returns what it says of a partition.
+type answer[A any] func(partition) (A, error)
+
+// askAll asks each leader once, all at the same time, and ranges over the results as they come. With ctx it ends
+// early, without results: a request can't be called back, it goes on until the client's time-outs, and its answer is
+// nobody's.
+func askAll[A any](
+	ctx context.Context, l *leaders, about map[partition]int64, ask question[A],
+) iter.Seq2[partition, result[A]] {
 	return func(yield func(partition, result[A]) bool) {
 		found := l.find(ctx, about)
 		answers := make(chan map[partition]result[A], 1+len(found.by)) // room for those that nobody waits for
@@ -68,22 +73,23 @@ func askAll[A any](ctx context.Context, l *leaders, about map[partition]int64, a
 	}
 }
 
-func askOne[A any](c *Client, leader *sarama.Broker, about map[partition]int64, ask question[A]) (answer func(partition) (A, error)) {
+func askOne[A any](c *Client, leader *sarama.Broker, about map[partition]int64, ask question[A]) answer[A] {
 	err := c.enter()
 	if err == nil {
 		defer c.calls.Done()
-		if answer, err = ask(leader, about); err == nil {
-			return answer
+		var say answer[A]
+		if say, err = ask(leader, about); err == nil {
+			return say
 		}
 		c.drop(leader)
 	}
 	return func(partition) (none A, _ error) { return none, err }
 }
 
-func resultsOf[A, T any](of map[partition]T, answer func(partition) (A, error)) map[partition]result[A] {
+func resultsOf[A, T any](of map[partition]T, say answer[A]) map[partition]result[A] {
 	results := make(map[partition]result[A], len(of))
 	for at := range of {
-		value, err := answer(at)
+		value, err := say(at)
 		results[at] = result[A]{value, err}
 	}
 	return results

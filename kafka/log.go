@@ -8,8 +8,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// LogLibrary sends what sarama writes to its own log to ours, at level debug. sarama has one log for the whole process,
-// so a program calls this once, before it opens a client.
+// LogLibrary sends what sarama writes to its own log to ours, at level debug. sarama has one log for the whole
+// process, so a program calls this once, before it opens a client.
 func LogLibrary(log zerolog.Logger) {
 	to := libraryLog{log.With().Str("component", "sarama").Logger()}
 	sarama.Logger = to

@@ -13,8 +13,7 @@ type envelope struct {
 	key     bytesOf
 	value   bytesOf
 	headers [6]sarama.RecordHeader
-	size    int
-	topic   *topicQueue
+	queue   *topicQueue
 	token   any
 }
 
@@ -28,7 +27,7 @@ func (b *bytesOf) Encode() ([]byte, error) { return b.b, nil }
 func (b *bytesOf) Length() int { return len(b.b) }
 
 func seal(rec *router.Record, token any) *envelope {
-	e := &envelope{token: token, size: Size(rec)}
+	e := &envelope{token: token}
 	e.key.b, e.value.b = rec.Key, rec.Value
 	e.msg = sarama.ProducerMessage{
 		Topic:   rec.Topic,

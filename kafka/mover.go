@@ -1,6 +1,7 @@
 package kafka
 
-// move hands over the records that had to wait until sarama holds fewer of their topic. It runs from NewProducer to Close.
+// move hands over the records that had to wait until sarama holds fewer of their topic. It runs from NewProducer to
+// Close.
 func (p *Producer) move() {
 	defer close(p.ended)
 	for {
@@ -32,7 +33,7 @@ func (p *Producer) moveRest() {
 
 // moveSome hands over what one topic has room for, and reports whether it did anything.
 func (p *Producer) moveSome() bool {
-	queue, l, batch := p.take()
+	queue, l, batch := p.pick()
 	if queue == nil {
 		return false
 	}
@@ -50,8 +51,8 @@ func (p *Producer) moveSome() bool {
 	return true
 }
 
-// take picks a topic with waiting records and room for them. While they are handed over, Send queues behind.
-func (p *Producer) take() (*topicQueue, *lane, []*envelope) {
+// pick picks a topic with waiting records and room for them. While they are handed over, Send queues behind.
+func (p *Producer) pick() (*topicQueue, *lane, []*envelope) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.given {

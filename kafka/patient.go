@@ -15,11 +15,11 @@ const goneAfter = 10 * time.Second
 // patientClient makes sarama's producer wait for leaders instead of giving up on records, and stop waiting when the
 // dialer is cut.
 //
-// sarama's own way is Metadata.Retry.Max. It sleeps without looking at anything, a refresh that is retried for one topic
-// keeps every other topic from being refreshed, and a success for one topic ends the retries of another with an error.
-// Each of these hands out errors, or keeps other topics from flowing. So the retries are off, and this does the waiting,
-// for each topic by itself. Leader and Partitions are called from goroutines of a partition or a topic, which may wait;
-// RefreshMetadata is also called from the goroutine of a whole broker, which may not.
+// sarama's own way is Metadata.Retry.Max. It sleeps without looking at anything, a refresh that is retried for one
+// topic keeps every other topic from being refreshed, and a success for one topic ends the retries of another with an
+// error. Each of these hands out errors, or keeps other topics from flowing. So the retries are off, and this does the
+// waiting, for each topic by itself. Leader and Partitions are called from goroutines of a partition or a topic, which
+// may wait; RefreshMetadata is also called from the goroutine of a whole broker, which may not.
 type patientClient struct {
 	sarama.Client
 	dial *dialer
@@ -76,10 +76,11 @@ func (c *patientClient) isStale(topic string) bool {
 	return c.stale[topic]
 }
 
-// worthWaiting tells the failures that end by themselves from those that somebody has to end.
+// worthWaiting separates the failures that end by themselves from those that somebody has to end.
 func (c *patientClient) worthWaiting(topic string, err error) bool {
 	switch {
-	case errors.Is(err, sarama.ErrTopicAuthorizationFailed), errors.Is(err, sarama.ErrInvalidTopic), errors.Is(err, sarama.ErrClosedClient):
+	case errors.Is(err, sarama.ErrTopicAuthorizationFailed), errors.Is(err, sarama.ErrInvalidTopic),
+		errors.Is(err, sarama.ErrClosedClient):
 		return false
 	case errors.Is(err, sarama.ErrUnknownTopicOrPartition):
 		c.mu.Lock()

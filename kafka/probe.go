@@ -13,20 +13,20 @@ import (
 	"example.com/outbox-relay/router"
 )
 
-// probePatience is how long a probe lets pass what passes by itself: a topic that was just made, a leader that moves, a
-// connection that the broker had closed as idle.
+// probePatience is how long a probe lets pass what passes by itself: a topic that was just made, a leader that moves,
+// a connection that the broker had closed as idle.
 const probePatience = 2 * time.Second
 
-// Probe sends one record by itself, is over within seconds, and tells where it went. It goes to the partition that the
-// Producer would choose, but is not ordered with what a Producer still holds. After a failure that is classed
+// Probe sends one record by itself, is over within seconds, and returns where it went. It goes to the partition that
+// the Producer would choose, but is not ordered with what a Producer still holds. After a failure that is classed
 // Unreachable the record may be in Kafka all the same.
 func (c *Client) Probe(ctx context.Context, rec *router.Record) (partition int32, offset int64, err error) {
-	type place struct {
+	type written struct {
 		partition int32
 		offset    int64
 	}
 	until := time.Now().Add(probePatience)
-	at, err := call(ctx, c, func() (at place, err error) {
+	at, err := call(ctx, c, func() (at written, err error) {
 		for attempt := 1; ; attempt++ {
 			at.partition, at.offset, err = c.produceOne(rec)
 			if err == nil || !passes(err) || time.Now().After(until) || !c.dial.pause(backoffFor(attempt)) {

@@ -17,15 +17,18 @@ import (
 // OffsetUnknown is the offset of a record that is in Kafka, the brokers don't say where.
 const OffsetUnknown int64 = -1
 
-// ErrAbandoned is the outcome of a record that was still on its way when Close gave up waiting: it may be in Kafka or not.
+// ErrAbandoned is the outcome of a record that was still on its way when Close gave up waiting: it may be in Kafka or
+// not.
 var ErrAbandoned = errors.New("kafka: the producer was closed before the brokers answered")
 
 // Result is what became of a record.
 type Result struct {
 	Token     any
 	Partition int32
-	Offset    int64 // OffsetUnknown when the broker did not tell
-	Err       error // nil: written, with acks=all. Else see Classify; Unreachable means that the record may be in Kafka or not.
+	Offset    int64 // OffsetUnknown where the broker did not say it
+	// Err is nil when it was written, with acks=all. Else see Classify; Unreachable means that the record may be in Kafka
+	// or not.
+	Err error
 }
 
 // Producer publishes records. For each partition the results come in the order of Send.
@@ -71,14 +74,15 @@ const (
 // topicQueue is one topic's share of the producer. Its fields are guarded by Producer.mu.
 type topicQueue struct {
 	lane    *lane       // nil: to be chosen by the first Send
-	renew   bool        // the limit may have changed: the next Send chooses the lane anew; what waits goes by the old one
+	renew   bool        // the limit may have changed: the next Send chooses a lane anew, what waits goes by this one
 	inside  int         // with sarama
 	waiting []*envelope // behind these, in order
 	moving  bool        // the mover is handing over records: nothing may overtake them
 }
 
 // NewProducer makes a producer that reports to results, which is called for one record at a time. It must not wait for
-// anything that waits for the producer, Send and Close included: sarama stands still meanwhile. The first Send connects.
+// anything that waits for the producer, Send and Close included: sarama stands still meanwhile. The first Send
+// connects.
 func (c *Client) NewProducer(results func(Result)) (*Producer, error) {
 	if c.isClosed() {
 		return nil, ErrClosed
@@ -116,8 +120,8 @@ func (p *Producer) Send(ctx context.Context, rec *router.Record, token any) erro
 	if err != nil {
 		return fmt.Errorf("send to topic %s: %w", rec.Topic, err)
 	}
-	env.topic = queue
-	if p.line(queue, env) {
+	env.queue = queue
+	if p.admit(queue, env) {
 		return nil
 	}
 	select {
@@ -128,12 +132,12 @@ func (p *Producer) Send(ctx context.Context, rec *router.Record, token any) erro
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	p.unline(queue)
+	p.withdraw(queue)
 	return fmt.Errorf("send to topic %s: %w", rec.Topic, err)
 }
 
-// line counts the record and reports whether it has to wait in the topic's queue.
-func (p *Producer) line(queue *topicQueue, env *envelope) bool {
+// admit counts the record and reports whether it has to wait in the topic's queue.
+func (p *Producer) admit(queue *topicQueue, env *envelope) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pending++
@@ -148,7 +152,8 @@ func (p *Producer) line(queue *topicQueue, env *envelope) bool {
 	return true
 }
 
-func (p *Producer) unline(queue *topicQueue) {
+// withdraw takes back a record that sarama was not given.
+func (p *Producer) withdraw(queue *topicQueue) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pending--
@@ -184,8 +189,8 @@ func (p *Producer) queue(ctx context.Context, topic string) (*topicQueue, *lane,
 	return queue, l, nil
 }
 
-// lane returns the lane for a topic's limit, and connects it first where that is needed. Where the limit can't be learnt
-// now, the configured one counts; see batchRefused. The caller holds sending.
+// lane returns the lane for a topic's limit, and connects it first where that is needed. Where the limit can't be
+// learnt now, the configured one counts; see batchRefused. The caller holds sending.
 func (p *Producer) lane(ctx context.Context, topic string) (*lane, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -222,13 +227,13 @@ func (p *Producer) done(msg *sarama.ProducerMessage, err error) {
 	if err != nil {
 		result.Offset, result.Err = OffsetUnknown, p.failure(env, err)
 		if Classify(result.Err) == retry.Unreachable {
-			p.giveUp(env.topic)
+			p.giveUp(env.queue)
 		}
 	}
 	p.deliver(result)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	queue := env.topic
+	queue := env.queue
 	queue.inside--
 	p.pending--
 	// Half empty, so that the mover hands over many at a time.
@@ -266,7 +271,7 @@ func (p *Producer) failure(env *envelope, err error) error {
 		return explain(err)
 	}
 	// The topic's limit may have been lowered: the next Send asks anew.
-	env.topic.renew = true
+	env.queue.renew = true
 	p.client.topics.forget(env.msg.Topic)
 	return fmt.Errorf("%w: %w", ErrBatchRefused, err)
 }

@@ -2,11 +2,11 @@ package kafka
 
 import "hash/maphash"
 
-// Published is a set of messages that topics hold, each a topic and a msg_id: a msg_id is unique in its table only, and two
-// tables of a source may have the same one for different topics.
+// Published is a set of messages that topics hold, each a topic and a msg_id: a msg_id is unique in its table only,
+// and two tables of a source may have the same one for different topics.
 //
-// A million of them are told apart by 128 bits each instead of being kept, which takes a fifth of the memory. That one is
-// taken for another has a chance of one in 10^26. It may be read concurrently; nil is the empty set.
+// A million of them are distinguished by 128 bits each instead of being kept, which takes a fifth of the memory. That
+// one is taken for another has a chance of one in 10^26. It may be read concurrently; nil is the empty set.
 type Published struct {
 	seeds [2]maphash.Seed
 	marks map[[2]uint64]struct{}

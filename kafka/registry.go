@@ -3,8 +3,8 @@ package kafka
 import "github.com/rcrowley/go-metrics"
 
 // noMetrics takes sarama's own metrics and drops them. sarama's default registry updates some twenty meters and
-// histograms for each request and keeps a ticker goroutine for ever; nobody reads them, since ours are in package metrics.
-// (metrics.UseNilMetrics would do the same for the whole process.)
+// histograms for each request and keeps a ticker goroutine for ever; nobody reads them, since ours are in package
+// metrics. (metrics.UseNilMetrics would do the same for the whole process.)
 type noMetrics struct{}
 
 var _ metrics.Registry = noMetrics{}

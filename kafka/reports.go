@@ -9,9 +9,9 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// ReportReader reads the topic of consumers' reports for one consumer group of one member. It takes no part in the group
-// protocol: who may read is decided by the leader's lock, so that a new leader reads on at once, without waiting for the
-// old one's session to expire. One goroutine uses it.
+// ReportReader reads the topic of consumers' reports for one consumer group of one member. It takes no part in the
+// group protocol: who may read is decided by the leader's lock, so that a new leader reads on at once, without waiting
+// for the old one's session to expire. One goroutine uses it.
 //
 // Fetch returns records once; Commit keeps for the group how far everything that was returned reaches. What was not
 // committed is returned again to the next reader.
@@ -58,8 +58,8 @@ func (r *ReportReader) Close() error {
 	return nil
 }
 
-// Fetch waits, half a second at most, for records and returns their values, from all partitions; none is an answer. After
-// an error the reader begins again at what is committed. behind is how many records were not returned yet.
+// Fetch waits, half a second at most, for records and returns their values, from all partitions; none is an answer.
+// After an error the reader begins again at what is committed. behind is how many records were not returned yet.
 func (r *ReportReader) Fetch(ctx context.Context) (values [][]byte, behind int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reportsLimit)
 	defer cancel()
@@ -103,19 +103,21 @@ func (r *ReportReader) fetch(ctx context.Context) (values [][]byte, err error) {
 	return values, ctx.Err()
 }
 
-// oldest returns the oldest offset that is there. Reports before it were deleted by the topic's retention, or the topic was
-// made anew.
+// oldest returns the oldest offset that is there. Reports before it were deleted by the topic's retention, or the
+// topic was made anew.
 func (r *ReportReader) oldest(ctx context.Context, at partition, from int64) (int64, error) {
 	oldest, err := r.offsets(ctx, map[partition]int64{at: sarama.OffsetOldest})
 	if err != nil {
 		return 0, err
 	}
-	r.client.log.Warn().Str("topic", r.topic).Int32("partition", at.id).Int64("offset", from).Int64("oldest", oldest[at]).
+	r.client.log.Warn().
+		Str("topic", r.topic).Int32("partition", at.id).Int64("offset", from).Int64("oldest", oldest[at]).
 		Msg("reports were deleted before they were read: keep them longer (retention.ms); see outbox-relay messages list --unconsumed-for 1h")
 	return oldest[at], nil
 }
 
-// learn finds the partitions and where the group has come to. A partition that it has never read is read from its start.
+// learn finds the partitions and where the group has come to. A partition that it has never read is read from its
+// start.
 func (r *ReportReader) learn(ctx context.Context) error {
 	committed, err := call(ctx, r.client, func() (map[int32]int64, error) {
 		if err := r.ask.RefreshMetadata(r.topic); err != nil {

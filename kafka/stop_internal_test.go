@@ -53,7 +53,7 @@ func TestCloseDoesNotWaitForWhatIsGivenUpMeanwhile(t *testing.T) {
 		require.NoError(t, err)
 		queue := &topicQueue{lane: &lane{dial: newDialer(time.Second)}, inside: perTopic}
 		waiting := seal(&router.Record{Topic: "orders"}, 1)
-		waiting.topic = queue
+		waiting.queue = queue
 		queue.waiting = []*envelope{waiting}
 		p.backlog, p.pending = []*topicQueue{queue}, 1
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -33,9 +33,11 @@ var (
 // given, or where a partition has none from the time since, up to the ends as they are now. Topics that do not exist
 // have none.
 //
-// complete is false when anything kept it from seeing all of it: no right to read, more than limit records, 10 seconds,
-// offsets that are gone. What it returns is in Kafka even then, and err says why.
-func (c *Client) TailMsgIDs(ctx context.Context, from map[string]map[int32]int64, since time.Time, topics []string, limit int) (ids *Published, complete bool, err error) {
+// complete is false when anything kept it from seeing all of it: no right to read, more than limit records, 10
+// seconds, offsets that are gone. What it returns is in Kafka even then, and err says why.
+func (c *Client) TailMsgIDs(
+	ctx context.Context, from map[string]map[int32]int64, since time.Time, topics []string, limit int,
+) (ids *Published, complete bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tailLimit)
 	defer cancel()
 	t := &tail{leaders: newLeaders(c, c.ask), source: c.cfg.Source, left: limit, ids: NewPublished()}
@@ -88,17 +90,20 @@ func (t *tail) read(ctx context.Context, from map[string]map[int32]int64, since 
 	return nil
 }
 
-// partitions returns the partitions of the topics, and of those that offsets are known of. A row may also name what can't be
-// a topic.
+// partitions returns the partitions of the topics, and of those that offsets are known of. A row may also name what
+// can't be a topic.
 func (t *tail) partitions(ctx context.Context, from map[string]map[int32]int64, topics []string) ([]partition, error) {
 	names := slices.AppendSeq(slices.Clone(topics), maps.Keys(from))
 	slices.Sort(names)
-	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return router.CheckTopicName(name) != nil })
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
+		return router.CheckTopicName(name) != nil
+	})
 	if len(names) == 0 {
 		return nil, nil
 	}
 	return call(ctx, t.client, func() (partitions []partition, err error) {
-		// In one request: one for each of thousands would take all the time. What it says of each topic is asked for below.
+		// In one request: one for each of thousands would take all the time. What it says of each topic is asked for
+		// below.
 		if err := t.ask.RefreshMetadata(names...); !answered(err) {
 			return nil, err
 		}
@@ -115,8 +120,8 @@ func (t *tail) partitions(ctx context.Context, from map[string]map[int32]int64, 
 	})
 }
 
-// starts returns the offsets to read from, of the partitions that have anything to read, and notes where they end. gone
-// reports that some known offsets are no longer there; then reading begins behind them.
+// starts returns the offsets to read from, of the partitions that have anything to read, and notes where they end.
+// gone reports that some known offsets are no longer there; then reading begins behind them.
 func (t *tail) starts(ctx context.Context, partitions []partition, from map[string]map[int32]int64, since time.Time) (starts map[partition]int64, gone bool, err error) {
 	times := make(map[partition]int64, len(partitions))
 	for _, at := range partitions {

@@ -28,7 +28,8 @@ type Topic struct {
 	Settings bool
 }
 
-// How long an answer is good for. A topic that is missing may be created at any moment, one that is there changes rarely.
+// How long an answer is good for. A topic that is missing may be created at any moment, one that is there changes
+// rarely.
 const (
 	topicFresh   = 30 * time.Second
 	missingFresh = time.Second
@@ -111,7 +112,7 @@ func (c *Client) askTopic(name string) (Topic, error) {
 		if c.ask.PartitionNotReadable(name, partition) {
 			topic.Leaderless = append(topic.Leaderless, partition)
 		}
-		// Replicas also errs when one of them is away, and tells them all the same.
+		// Replicas also errs when one of them is away, and returns them all the same.
 		if replicas, _ := c.ask.Replicas(name, partition); topic.Replicas == 0 || len(replicas) < topic.Replicas {
 			topic.Replicas = len(replicas)
 		}
@@ -158,14 +159,15 @@ func (c *Client) askSettings(topic *Topic) {
 	}
 }
 
-// drop closes a connection after a failure. sarama keeps using one whose answer timed out, and every later answer on it
-// is then taken for the wrong request's.
+// drop closes a connection after a failure. sarama keeps using one whose answer timed out, and every later answer on
+// it is then taken for the wrong request's.
 func (c *Client) drop(broker *sarama.Broker) {
 	// It is opened anew when it is needed; that it was closed already is fine.
 	_ = broker.Close()
 }
 
-// CreateTopic makes a topic with the brokers' defaults for partitions and replicas. That it exists already is no error.
+// CreateTopic makes a topic with the brokers' defaults for partitions and replicas. That it exists already is no
+// error.
 func (c *Client) CreateTopic(ctx context.Context, name string) error {
 	_, err := call(ctx, c, func() (struct{}, error) { return struct{}{}, c.askCreate(name) })
 	if err != nil {
@@ -176,7 +178,7 @@ func (c *Client) CreateTopic(ctx context.Context, name string) error {
 }
 
 func (c *Client) askCreate(name string) error {
-	// This tells sarama which broker is the controller.
+	// From this sarama learns which broker is the controller.
 	if err := c.ask.RefreshMetadata(name); !answered(err) {
 		return err
 	}
