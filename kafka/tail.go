@@ -12,6 +12,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
 )
 
@@ -41,53 +42,80 @@ func (c *Client) TailMsgIDs(
 	ctx, cancel := context.WithTimeout(ctx, tailLimit)
 	defer cancel()
 	t := &tail{leaders: newLeaders(c, c.ask), source: c.cfg.Source, left: limit, ids: NewPublished()}
-	if err := t.read(ctx, from, since, topics); err != nil {
-		return t.ids, false, fmt.Errorf("read the tail of the topics: %w", explain(err))
+	// Leaders that move and brokers that come back are waited for.
+	var cause error
+	err = retry.Doubling(20*time.Millisecond, 500*time.Millisecond).Until(ctx, func(err error) { cause = err },
+		func(ctx context.Context) error {
+			err := t.read(ctx, from, since, topics)
+			if Classify(err) != retry.Unreachable || errors.Is(err, ErrClosed) {
+				return retry.Final(err)
+			}
+			return err
+		})
+	if err == nil {
+		return t.ids, true, nil
 	}
-	return t.ids, true, nil
+	if cause != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return t.ids, false, fmt.Errorf("read the tail of the topics: %w", explain(err))
 }
 
 // tail is one reading of the ends of partitions.
 type tail struct {
 	*leaders
 	source string
+	found  bool                // whether starts and ends are known
+	starts map[partition]int64 // where to go on, of the partitions that have more
 	ends   map[partition]int64
-	left   int // records that may still be read
+	gone   bool // some known offsets are no longer there
+	left   int  // records that may still be read
 	ids    *Published
 }
 
+// read goes on where it was before an error.
 func (t *tail) read(ctx context.Context, from map[string]map[int32]int64, since time.Time, topics []string) error {
-	partitions, err := t.partitions(ctx, from, topics)
-	if err != nil {
-		return err
-	}
-	starts, gone, err := t.starts(ctx, partitions, from, since)
-	if err != nil {
-		return err
-	}
-	for len(starts) > 0 {
-		moved := false
-		for at, got := range askAll(ctx, t.leaders, starts, fetchTail.ask) {
-			if got.err != nil {
-				return fmt.Errorf("topic %s partition %d: %w", at.topic, at.id, got.err)
-			}
-			if err := t.take(at.topic, got.value); err != nil {
-				return err
-			}
-			next := got.value.next()
-			moved = moved || next > starts[at]
-			if starts[at] = next; next >= t.ends[at] {
-				delete(starts, at)
-			}
+	if !t.found {
+		partitions, err := t.partitions(ctx, from, topics)
+		if err != nil {
+			return err
 		}
-		if ctx.Err() != nil || !moved {
-			return cmp.Or(ctx.Err(), errTailStuck)
+		if err := t.bounds(ctx, partitions, from, since); err != nil {
+			return err
 		}
 	}
-	if gone {
-		return errTailGone
+	for len(t.starts) > 0 {
+		moved, err := t.pass(ctx)
+		if err != nil {
+			return err
+		}
+		if !moved {
+			return retry.Final(errTailStuck)
+		}
+	}
+	if t.gone {
+		return retry.Final(errTailGone)
 	}
 	return nil
+}
+
+// pass asks each leader once, and reports whether anything came.
+func (t *tail) pass(ctx context.Context) (moved bool, failed error) {
+	for at, got := range askAll(ctx, t.leaders, t.starts, fetchTail.ask) {
+		if got.err != nil {
+			failed = fmt.Errorf("topic %s partition %d: %w", at.topic, at.id, got.err)
+			continue
+		}
+		if err := t.take(at.topic, got.value); err != nil {
+			return false, err
+		}
+		next := got.value.next()
+		moved = moved || next > t.starts[at]
+		if t.starts[at] = next; next >= t.ends[at] {
+			delete(t.starts, at)
+		}
+	}
+	return moved, cmp.Or(ctx.Err(), failed)
 }
 
 // partitions returns the partitions of the topics, and of those that offsets are known of. A row may also name what
@@ -120,15 +148,16 @@ func (t *tail) partitions(ctx context.Context, from map[string]map[int32]int64, 
 	})
 }
 
-// starts returns the offsets to read from, of the partitions that have anything to read, and notes where they end.
-// gone reports that some known offsets are no longer there; then reading begins behind them.
-func (t *tail) starts(ctx context.Context, partitions []partition, from map[string]map[int32]int64, since time.Time) (starts map[partition]int64, gone bool, err error) {
+// bounds finds where the partitions are to be read. Where known offsets are no longer there reading begins behind them.
+func (t *tail) bounds(
+	ctx context.Context, partitions []partition, from map[string]map[int32]int64, since time.Time,
+) (err error) {
 	times := make(map[partition]int64, len(partitions))
 	for _, at := range partitions {
 		times[at] = sarama.OffsetNewest
 	}
 	if t.ends, err = t.offsets(ctx, times); err != nil {
-		return nil, false, err
+		return err
 	}
 	clear(times)
 	for at, end := range t.ends {
@@ -140,25 +169,26 @@ func (t *tail) starts(ctx context.Context, partitions []partition, from map[stri
 			times[at] = sarama.OffsetOldest
 		}
 	}
-	if starts, err = t.offsets(ctx, times); err != nil {
-		return nil, false, err
+	if t.starts, err = t.offsets(ctx, times); err != nil {
+		return err
 	}
-	for at, oldest := range starts {
+	for at, oldest := range t.starts {
 		if times[at] == sarama.OffsetOldest {
 			known := from[at.topic][at.id]
-			gone = gone || known < oldest
-			starts[at] = max(known, oldest)
+			t.gone = t.gone || known < oldest
+			t.starts[at] = max(known, oldest)
 		}
 	}
-	maps.DeleteFunc(starts, func(at partition, start int64) bool { return start < 0 || start >= t.ends[at] })
-	return starts, gone, nil
+	maps.DeleteFunc(t.starts, func(at partition, start int64) bool { return start < 0 || start >= t.ends[at] })
+	t.found = true
+	return nil
 }
 
 // take takes in what was fetched of one partition.
 func (t *tail) take(topic string, got fetched) error {
 	for _, record := range got.records() {
 		if t.left--; t.left < 0 {
-			return errTailTooLong
+			return retry.Final(errTailTooLong)
 		}
 		t.add(topic, record)
 	}

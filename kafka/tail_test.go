@@ -103,6 +103,30 @@ func TestTailOfNamesThatAreNoTopics(t *testing.T) {
 	assert.Equal(t, 5, ids.Len())
 }
 
+// A leader that moves, or a broker that comes back within the ten seconds, costs time and no copies.
+func TestTailWaitsForLeaders(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]kfake.Fault{
+		"Topics":  {Keys: []kmsg.Key{kmsg.Metadata}, Topic: "orders", Err: kerr.LeaderNotAvailable},
+		"Offsets": {Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: "orders", Err: kerr.NotLeaderForPartition},
+		"Records": {Keys: []kmsg.Key{kmsg.Fetch}, Topic: "orders", Err: kerr.NotLeaderForPartition},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := fake(t, kfake.SeedTopics(2, "orders"))
+			client := openOn(t, cluster.ListenAddrs())
+			fill(t, client, "orders", 20)
+			fault.Count = 5
+			cluster.Fault(fault)
+			long := time.Now().Add(-time.Hour)
+			ids, complete, err := client.TailMsgIDs(t.Context(), nil, long, []string{"orders"}, noLimit)
+			require.NoError(t, err)
+			assert.True(t, complete)
+			assert.Equal(t, 20, ids.Len())
+		})
+	}
+}
+
 func TestTailIsIncompleteWhen(t *testing.T) {
 	t.Parallel()
 	long := time.Now().Add(-time.Hour)
