@@ -32,7 +32,7 @@ type Client struct {
 
 	// ask is the impatient client.
 	ask    sarama.Client
-	topics topicCache
+	topics *topicCache
 
 	mu     sync.Mutex
 	closed bool
@@ -44,14 +44,14 @@ func Open(_ context.Context, cfg Config, log zerolog.Logger) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, log: log.With().Str("component", "kafka").Logger(), dial: newDialer(askDialTimeout)}
-	c.topics.init()
-	var err error
+	dial := newDialer(askDialTimeout)
 	// With Metadata.Full off this only checks the configuration.
-	if c.ask, err = sarama.NewClient(cfg.Brokers, cfg.impatient(c.dial)); err != nil {
+	ask, err := sarama.NewClient(cfg.Brokers, cfg.impatient(dial))
+	if err != nil {
 		return nil, fmt.Errorf("open kafka client: %w", err)
 	}
-	return c, nil
+	log = log.With().Str("component", "kafka").Logger()
+	return &Client{cfg: cfg, log: log, dial: dial, ask: ask, topics: newTopicCache()}, nil
 }
 
 // anyTopic is a topic to ask for where only the answer counts, not what it says. Nearly every cluster has it.

@@ -18,26 +18,33 @@ func (p *Producer) Close(ctx context.Context) error {
 	p.sending.Lock()
 	defer p.sending.Unlock()
 	errs := []error{p.await(ctx)}
-	p.wake(p.kick)
-	<-p.ended
+	p.wake(p.mover.kick)
+	<-p.mover.ended
 	for _, l := range p.lanes {
 		errs = append(errs, l.close(closeGrace))
 	}
-	p.delivering.Lock()
-	p.muted = true
-	p.delivering.Unlock()
+	p.results.mute()
 	return errors.Join(errs...)
 }
 
 func (p *Producer) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closing {
+	if p.closing() {
 		return false
 	}
-	p.closing = true
 	close(p.stop)
 	return true
+}
+
+// closing reports whether Close has begun.
+func (p *Producer) closing() bool {
+	select {
+	case <-p.stop:
+		return true
+	default:
+		return false
+	}
 }
 
 // await waits for the results, and forces them when ctx ends, or at once when the producer has given up.
@@ -95,8 +102,8 @@ func (p *Producer) abandon() int {
 
 // fail ends the mover and settles what never came to sarama.
 func (p *Producer) fail() {
-	p.wake(p.kick)
-	<-p.ended
+	p.wake(p.mover.kick)
+	<-p.mover.ended
 	p.mu.Lock()
 	var rest []*envelope
 	for _, queue := range p.backlog {
@@ -106,7 +113,7 @@ func (p *Producer) fail() {
 	p.backlog = nil
 	p.mu.Unlock()
 	for _, env := range rest {
-		p.deliver(Result{Token: env.token, Offset: OffsetUnknown, Err: fmt.Errorf("%w: it was not sent", ErrAbandoned)})
+		p.results.deliver(Result{Token: env.token, Offset: OffsetUnknown, Err: fmt.Errorf("%w: it was not sent", ErrAbandoned)})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

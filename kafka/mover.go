@@ -1,12 +1,18 @@
 package kafka
 
+// mover is the goroutine that hands over what had to wait.
+type mover struct {
+	kick  chan struct{} // wakes it
+	ended chan struct{} // closed when it has ended
+}
+
 // move hands over the records that had to wait until sarama holds fewer of their topic. It runs from NewProducer to
 // Close.
 func (p *Producer) move() {
-	defer close(p.ended)
+	defer close(p.mover.ended)
 	for {
 		select {
-		case <-p.kick:
+		case <-p.mover.kick:
 			for p.moveSome() {
 			}
 		case <-p.stop:
@@ -27,7 +33,7 @@ func (p *Producer) moveRest() {
 		if left == 0 || given {
 			return
 		}
-		<-p.kick
+		<-p.mover.kick
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
-	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
@@ -38,28 +37,29 @@ type Result struct {
 // whose stages would fill up and block one another.
 type Producer struct {
 	client  *Client
-	results func(Result)
-	log     zerolog.Logger
+	results delivery
 
 	// sending makes the order of calls of Send the order of records. It is held while waiting for a first connection.
 	sending sync.Mutex
 	lanes   map[int]*lane // by batch limit; guarded by sending
 
 	stop    chan struct{} // closed when Close begins
-	ended   chan struct{} // closed when the mover has ended
-	kick    chan struct{} // wakes the mover
+	mover   mover
 	settled chan struct{} // wakes Close when the last result was delivered
-
-	// delivering keeps results to one call at a time, also where there are several lanes.
-	delivering sync.Mutex
-	muted      bool // guarded by delivering: no results any more
 
 	mu      sync.Mutex
 	queues  map[string]*topicQueue
 	backlog []*topicQueue // queues with records waiting
 	pending int           // records without a result
-	closing bool
-	given   bool // given up: what waits will not be sent, nor taken
+	given   bool          // given up: what waits will not be sent, nor taken
+}
+
+// delivery hands results over, one call at a time, also where there are several lanes.
+type delivery struct {
+	to func(Result)
+
+	mu    sync.Mutex
+	muted bool // no results any more
 }
 
 const (
@@ -89,12 +89,10 @@ func (c *Client) NewProducer(results func(Result)) (*Producer, error) {
 	}
 	p := &Producer{
 		client:  c,
-		results: results,
-		log:     c.log,
+		results: delivery{to: results},
 		lanes:   map[int]*lane{},
 		stop:    make(chan struct{}),
-		ended:   make(chan struct{}),
-		kick:    make(chan struct{}, 1),
+		mover:   mover{kick: make(chan struct{}, 1), ended: make(chan struct{})},
 		settled: make(chan struct{}, 1),
 		queues:  map[string]*topicQueue{},
 	}
@@ -168,7 +166,7 @@ func (p *Producer) queue(ctx context.Context, topic string) (*topicQueue, *lane,
 		queue = &topicQueue{}
 		p.queues[topic] = queue
 	}
-	l, closing := queue.lane, p.closing || p.given
+	l, closing := queue.lane, p.closing() || p.given
 	if queue.renew && queue.inside == 0 && len(queue.waiting) == 0 {
 		l = nil // not while the old lane has records: those of the new one would pass them
 	}
@@ -190,7 +188,7 @@ func (p *Producer) queue(ctx context.Context, topic string) (*topicQueue, *lane,
 }
 
 // lane returns the lane for a topic's limit, and connects it first where that is needed. Where the limit can't be
-// learnt now, the configured one counts; see batchRefused. The caller holds sending.
+// learnt now, the configured one counts; see ErrBatchRefused. The caller holds sending.
 func (p *Producer) lane(ctx context.Context, topic string) (*lane, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -208,7 +206,7 @@ func (p *Producer) lane(ctx context.Context, topic string) (*lane, error) {
 	if l := p.lanes[limit]; l != nil {
 		return l, nil
 	}
-	l, err := newLane(ctx, &p.client.cfg, limit, topic, p.log)
+	l, err := newLane(ctx, &p.client.cfg, limit, topic, p.client.log)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +228,7 @@ func (p *Producer) done(msg *sarama.ProducerMessage, err error) {
 			p.giveUp(env.queue)
 		}
 	}
-	p.deliver(result)
+	p.results.deliver(result)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	queue := env.queue
@@ -238,9 +236,9 @@ func (p *Producer) done(msg *sarama.ProducerMessage, err error) {
 	p.pending--
 	// Half empty, so that the mover hands over many at a time.
 	if len(queue.waiting) > 0 && queue.inside <= perTopic/2 {
-		p.wake(p.kick)
+		p.wake(p.mover.kick)
 	}
-	if p.pending == 0 && p.closing {
+	if p.pending == 0 && p.closing() {
 		p.wake(p.settled)
 	}
 }
@@ -255,7 +253,7 @@ func (p *Producer) giveUp(queue *topicQueue) {
 	p.mu.Unlock()
 	if first {
 		l.dial.Cut()
-		p.wake(p.kick)
+		p.wake(p.mover.kick)
 		p.wake(p.settled) // a Close that waits already
 	}
 }
@@ -276,13 +274,19 @@ func (p *Producer) failure(env *envelope, err error) error {
 	return fmt.Errorf("%w: %w", ErrBatchRefused, err)
 }
 
-// deliver calls back, under a lock: callers rely on one call at a time, and none after Close.
-func (p *Producer) deliver(result Result) {
-	p.delivering.Lock()
-	defer p.delivering.Unlock()
-	if !p.muted {
-		p.results(result)
+// deliver calls back, under a lock: callers rely on one call at a time, and none after mute.
+func (d *delivery) deliver(result Result) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.muted {
+		d.to(result)
 	}
+}
+
+func (d *delivery) mute() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.muted = true
 }
 
 func (*Producer) wake(signal chan<- struct{}) {

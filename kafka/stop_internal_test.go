@@ -25,8 +25,7 @@ func (d *deaf) Input() chan<- *sarama.ProducerMessage { return d.input }
 func TestCloseEndsWithTheSendThatItInterrupts(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		c := &Client{}
-		c.topics.init()
+		c := &Client{topics: newTopicCache()}
 		p, err := c.NewProducer(func(Result) {})
 		require.NoError(t, err)
 		full := &lane{dial: newDialer(time.Second), producer: &deaf{input: make(chan *sarama.ProducerMessage)}}
@@ -47,8 +46,7 @@ func TestCloseEndsWithTheSendThatItInterrupts(t *testing.T) {
 func TestCloseDoesNotWaitForWhatIsGivenUpMeanwhile(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		c := &Client{}
-		c.topics.init()
+		c := &Client{topics: newTopicCache()}
 		p, err := c.NewProducer(func(Result) {})
 		require.NoError(t, err)
 		queue := &topicQueue{lane: &lane{dial: newDialer(time.Second)}, inside: perTopic}

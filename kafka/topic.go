@@ -47,7 +47,7 @@ type cachedTopic struct {
 	until time.Time
 }
 
-func (t *topicCache) init() { t.answers = map[string]cachedTopic{} }
+func newTopicCache() *topicCache { return &topicCache{answers: map[string]cachedTopic{}} }
 
 func (t *topicCache) find(name string) (Topic, bool) {
 	t.mu.Lock()
