@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -50,13 +51,12 @@ func (c Config) missingAckTable(ctx context.Context, conn *sql.Conn, t *Table) (
 	if err != nil || there {
 		return nil, err
 	}
-	return c.addAckTable(t.Table, t.cols["msg_id"].length), nil
+	return c.addAckTable(t.Table, t.cols["msg_id"].Chars), nil
 }
 
-func tableExists(ctx context.Context, conn *sql.Conn, table outbox.Table) (there bool, err error) {
-	err = conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA="+literal(table.Database)+
-		" AND TABLE_NAME="+literal(table.Name)).Scan(&there)
-	return there, err
+func tableExists(ctx context.Context, conn *sql.Conn, table outbox.Table) (bool, error) {
+	found, err := mysql.ReadEngines(ctx, conn, table.Database, table.Name)
+	return len(found) > 0, err
 }
 
 // grantAcks lets a user keep who has reported.
@@ -64,7 +64,7 @@ func (c Config) grantAcks(user string, messages []outbox.Table) []string {
 	var statements []string
 	for _, table := range messages {
 		if c.NeedAcks {
-			statements = append(statements, "GRANT SELECT, INSERT, DELETE ON "+outbox.QuoteTable(c.ackTable(table))+" TO "+literal(user)+"@'%';")
+			statements = append(statements, "GRANT SELECT, INSERT, DELETE ON "+outbox.QuoteTable(c.ackTable(table))+" TO "+mysql.Literal(user)+"@'%';")
 		}
 	}
 	return statements
@@ -83,7 +83,7 @@ func (i *inspection) ackTable(ctx context.Context, t *Table) error {
 	}
 	if !there {
 		i.report.Fail(check, "it does not exist, or the user may not see it: a message that several groups have to report never becomes consumed",
-			AckSchema(acks, t.cols["msg_id"].length)+"; GRANT SELECT, INSERT, DELETE ON "+outbox.QuoteTable(acks)+" TO "+i.account+";")
+			AckSchema(acks, t.cols["msg_id"].Chars)+"; GRANT SELECT, INSERT, DELETE ON "+outbox.QuoteTable(acks)+" TO "+i.Account+";")
 		return nil
 	}
 	i.report.OK(check, "it exists")

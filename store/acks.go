@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"example.com/outbox-relay/inbox/report"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -196,7 +197,7 @@ func (s *Store) readReported(ctx context.Context, conn *sql.Conn, t *Table, quer
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	for rows.Next() {
 		var id, msgID, topic sql.RawBytes
 		var status sql.NullInt64

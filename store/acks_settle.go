@@ -10,6 +10,7 @@ import (
 	"sort"
 
 	"example.com/outbox-relay/inbox/report"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -61,11 +62,11 @@ func (s *Store) ackPage(ctx context.Context, messages outbox.Table, after string
 	err = s.onTable(ctx, s.scan, "read reports of", messages, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		page = ackPage{acks: ackSet{}, old: map[string]bool{}}
 		rows, err := conn.QueryContext(ctx, fmt.Sprintf("SELECT msg_id,consumer_group,reported_at<NOW()-%s FROM %s WHERE msg_id>%s ORDER BY msg_id,consumer_group LIMIT %d",
-			orphanAge, outbox.QuoteTable(s.cfg.ackTable(t.Table)), literal(after), settleLimit))
+			orphanAge, outbox.QuoteTable(s.cfg.ackTable(t.Table)), mysql.Literal(after), settleLimit))
 		if err != nil {
 			return err
 		}
-		defer closeRows(rows)
+		defer mysql.CloseRows(rows)
 		n, last := 0, ""
 		for ; rows.Next(); n++ {
 			var group string
@@ -142,7 +143,7 @@ func (s *Store) forgetAcks(ctx context.Context, messages outbox.Table, ids []str
 	sort.Strings(ids)
 	for some := range slices.Chunk(ids, batchSize) {
 		err := s.onTable(ctx, s.acks, "forget reports of", messages, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-			_, err := conn.ExecContext(ctx, "DELETE FROM "+outbox.QuoteTable(s.cfg.ackTable(t.Table))+" WHERE msg_id IN ("+literals(some)+")")
+			_, err := conn.ExecContext(ctx, "DELETE FROM "+outbox.QuoteTable(s.cfg.ackTable(t.Table))+" WHERE msg_id IN ("+mysql.Literals(some)+")")
 			return err
 		})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"example.com/outbox-relay/inbox/report"
 	"example.com/outbox-relay/internal/diagnose"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -132,7 +133,7 @@ func texts(t *testing.T, db *sql.DB, query string) ([]string, error) {
 		return nil, err
 	}
 	defer func() { assert.NoError(t, conn.Close()) }()
-	return column1(t.Context(), conn, query)
+	return mysql.Texts(t.Context(), conn, query)
 }
 
 func failures(r diagnose.Report) (n int) {

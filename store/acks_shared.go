@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"example.com/outbox-relay/inbox/report"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -21,7 +22,7 @@ func (s *Store) consumeShared(ctx context.Context, refs []outbox.Ref, group stri
 	for _, g := range byTable(byID(refs)) {
 		var taken report.Counts
 		err := s.onTable(ctx, s.acks, "take reports of rows of", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-			return transact(ctx, conn, func(tx *sql.Tx) (err error) {
+			return mysql.Transact(ctx, conn, func(tx *sql.Tx) (err error) {
 				taken, err = s.consumeSharedIn(ctx, tx, t, g.refs, group, required)
 				return err
 			})
@@ -104,7 +105,7 @@ func insertAcks(ctx context.Context, tx *sql.Tx, acks outbox.Table, refs []outbo
 	}
 	values := make([]string, len(refs))
 	for i, ref := range refs {
-		values[i] = "(" + literal(ref.MsgID) + "," + literal(group) + ",NOW())"
+		values[i] = "(" + mysql.Literal(ref.MsgID) + "," + mysql.Literal(group) + ",NOW())"
 	}
 	_, err := tx.ExecContext(ctx, "INSERT IGNORE INTO "+outbox.QuoteTable(acks)+" (msg_id,consumer_group,reported_at) VALUES "+
 		strings.Join(values, ","))
@@ -116,15 +117,15 @@ func msgIDList(refs []outbox.Ref) string {
 	for i, ref := range refs {
 		ids[i] = ref.MsgID
 	}
-	return literals(ids)
+	return mysql.Literals(ids)
 }
 
-func readAcks(ctx context.Context, q querier, acks outbox.Table, where string) (ackSet, error) {
+func readAcks(ctx context.Context, q mysql.Querier, acks outbox.Table, where string) (ackSet, error) {
 	rows, err := q.QueryContext(ctx, "SELECT msg_id,consumer_group FROM "+outbox.QuoteTable(acks)+where)
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	found := ackSet{}
 	for rows.Next() {
 		var msgID, group string

@@ -5,13 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/rs/zerolog"
-
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -55,16 +53,6 @@ var ErrHistory = errors.New("history table can't take the rows")
 // what they are, and so does an id of 0.
 const archiveSQL = "SET SESSION sql_mode='STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', sql_quote_show_create=1"
 
-// newArchiveConnector makes sessions that move rows: their deletes write only ids to the binlog, where that is allowed.
-func newArchiveConnector(cfg Config, log zerolog.Logger) (*connector, error) {
-	c, err := newConnector(cfg, slowReadTimeout, true, log)
-	if err != nil {
-		return nil, err
-	}
-	c.setup = append(slices.Clone(c.setup), archiveSQL)
-	return c, nil
-}
-
 // Move moves rows of a table to its history in one transaction: those of ids that have a status to archive, are old
 // enough, and are locked by nobody else. It locks by primary key in READ COMMITTED, records only, so no INSERT waits. A
 // row that is in neither place is never visible to anybody, nor one that is in both. A new column of the table is added
@@ -76,9 +64,9 @@ func (s *Store) Move(ctx context.Context, table outbox.Table, ids []uint64) (mov
 	attempt := func() error {
 		return s.onTable(ctx, s.archive, "archive rows of", table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			if t.primary == "" {
-				return &Error{Op: "archive rows of " + t.String(), kind: ErrSchema, text: "no unique index on " + t.cols["id"].name + " alone: make it the primary key"}
+				return &mysql.Error{Op: "archive rows of " + t.String(), Class: ErrSchema, Text: "no unique index on " + t.cols["id"].Name + " alone: make it the primary key"}
 			}
-			return transact(ctx, conn, func(tx *sql.Tx) (err error) {
+			return mysql.Transact(ctx, conn, func(tx *sql.Tx) (err error) {
 				moved, err = s.moveIn(ctx, tx, t, ids)
 				return err
 			})
@@ -122,9 +110,9 @@ func (s *Store) moveIn(ctx context.Context, tx *sql.Tx, t *Table, ids []uint64) 
 		}
 		// Not the decision whether a row is gone: all of them are locked by this very transaction.
 		if n, err := result.RowsAffected(); err != nil || n != int64(len(locked)) {
-			return 0, errors.Join(err, &Error{
-				Op: "archive rows of " + t.String(), kind: ErrHistory,
-				text: fmt.Sprintf("%d of %d locked rows were written, so nothing was moved: is there a trigger on the table or on %s?", n, len(locked), history),
+			return 0, errors.Join(err, &mysql.Error{
+				Op: "archive rows of " + t.String(), Class: ErrHistory,
+				Text: fmt.Sprintf("%d of %d locked rows were written, so nothing was moved: is there a trigger on the table or on %s?", n, len(locked), history),
 			})
 		}
 	}
@@ -135,12 +123,12 @@ func (s *Store) moveIn(ctx context.Context, tx *sql.Tx, t *Table, ids []uint64) 
 func touch(ctx context.Context, tx *sql.Tx, history outbox.Table) error {
 	rows, err := tx.QueryContext(ctx, "SELECT 1 FROM "+outbox.QuoteTable(history)+" LIMIT 0")
 	if err != nil {
-		if errors.Is(describe("", err), ErrGone) {
+		if errors.Is(mysql.Describe("", err), ErrGone) {
 			return errFollow
 		}
 		return err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	rows.Next()
 	return rows.Err()
 }
@@ -148,7 +136,7 @@ func touch(ctx context.Context, tx *sql.Tx, history outbox.Table) error {
 // lockOldQuery locks the rows that may go, again by status and age: they may have changed since they were found.
 func (s *Store) lockOldQuery(t *Table, refs []outbox.Ref) string {
 	skip := ""
-	if s.features().skipLocked {
+	if s.features().CanSkipLocked() {
 		skip = " SKIP LOCKED"
 	}
 	return fmt.Sprintf("SELECT %s%s AND %s IN (%s) AND %s%s%s", t.col("id"), t.exactly(t.ids(refs), s.features()),
@@ -156,9 +144,9 @@ func (s *Store) lockOldQuery(t *Table, refs []outbox.Ref) string {
 }
 
 // forUpdate names the table to lock where MySQL has JSON_TABLE: it refuses to lock that one (error 3569). MariaDB knows no OF.
-func (t *Table) forUpdate(srv server) string {
-	if srv.skipLocked && !srv.mariaDB {
-		return " FOR UPDATE OF " + identifier(t.Name)
+func (t *Table) forUpdate(srv mysql.Server) string {
+	if srv.HasJSONTable() && !srv.MariaDB {
+		return " FOR UPDATE OF " + mysql.Identifier(t.Name)
 	}
 	return " FOR UPDATE"
 }
@@ -166,8 +154,8 @@ func (t *Table) forUpdate(srv server) string {
 // exactly renders FROM and WHERE so that the rows of ids, and no others, are read one by one by the primary key. A list in
 // IN would not do: where the server takes the table for small it scans it all, FORCE INDEX or not in a DELETE, and then
 // waits for every row that somebody else has locked, a service's uncommitted one for instance.
-func (t *Table) exactly(ids string, srv server) string {
-	if !srv.skipLocked { // as old as those that have no JSON_TABLE
+func (t *Table) exactly(ids string, srv mysql.Server) string {
+	if !srv.HasJSONTable() {
 		return fmt.Sprintf(" FROM %s%s WHERE %s IN (%s)", t.from(), t.byID(), t.col("id"), ids)
 	}
 	kind := "BIGINT"
@@ -180,7 +168,7 @@ func (t *Table) exactly(ids string, srv server) string {
 
 // isOld compares a column with the server's clock.
 func (s *Store) isOld(t *Table, meaning string) string {
-	return t.col(meaning) + "<=NOW()-" + interval(s.cfg.Archive.After)
+	return t.col(meaning) + "<=NOW()-" + mysql.Interval(s.cfg.Archive.After)
 }
 
 // moveStatements renders the copy and the removal. The copy reads under the locks, not a snapshot.
@@ -188,7 +176,7 @@ func (s *Store) moveStatements(t *Table, history outbox.Table, columns []string,
 	list := quoteAll(columns)
 	where := t.exactly(ids, s.features())
 	return []string{
-		fmt.Sprintf("INSERT INTO %s (%s,%s) SELECT %s,NOW(6)%s%s", outbox.QuoteTable(history), list, identifier(archivedAt), list, where, t.forUpdate(s.features())),
+		fmt.Sprintf("INSERT INTO %s (%s,%s) SELECT %s,NOW(6)%s%s", outbox.QuoteTable(history), list, mysql.Identifier(archivedAt), list, where, t.forUpdate(s.features())),
 		fmt.Sprintf("DELETE %s%s", t.from(), where),
 	}
 }
@@ -196,18 +184,18 @@ func (s *Store) moveStatements(t *Table, history outbox.Table, columns []string,
 func quoteAll(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
-		quoted[i] = identifier(name)
+		quoted[i] = mysql.Identifier(name)
 	}
 	return strings.Join(quoted, ",")
 }
 
 // readIDs runs a query whose only column is an id.
-func readIDs(ctx context.Context, q querier, t *Table, query string) ([]outbox.Ref, error) {
+func readIDs(ctx context.Context, q mysql.Querier, t *Table, query string) ([]outbox.Ref, error) {
 	rows, err := q.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	var refs []outbox.Ref
 	for rows.Next() {
 		var id string
@@ -239,7 +227,7 @@ var refusals = map[uint16]string{
 }
 
 func refusedByHistory(t *Table, history outbox.Table, err error) error {
-	own, ok := errors.AsType[*Error](describe("archive rows of "+t.String(), err))
+	own, ok := errors.AsType[*mysql.Error](mysql.Describe("archive rows of "+t.String(), err))
 	if !ok {
 		return err
 	}
@@ -247,8 +235,8 @@ func refusedByHistory(t *Table, history outbox.Table, err error) error {
 	if !ok {
 		return err
 	}
-	return &Error{
-		Op: own.Op, Number: own.Number, kind: ErrHistory,
-		text: "error " + strconv.Itoa(int(own.Number)) + ": nothing was moved to " + history.String() + ": " + why + "; compare SHOW CREATE TABLE of both tables and alter the history",
+	return &mysql.Error{
+		Op: own.Op, Number: own.Number, Class: ErrHistory,
+		Text: "error " + strconv.Itoa(int(own.Number)) + ": nothing was moved to " + history.String() + ": " + why + "; compare SHOW CREATE TABLE of both tables and alter the history",
 	}
 }

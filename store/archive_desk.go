@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -62,10 +63,12 @@ func (s *Store) FindArchived(ctx context.Context, f Filter) ([]Archived, error) 
 // historyTable describes the history of a table, nil when there is none.
 func (s *Store) historyTable(ctx context.Context, conn *sql.Conn, t *Table) (*Table, error) {
 	name := outbox.HistoryName(s.cfg.Archive.Table, t.Table)
-	there, err := column1(ctx, conn, "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA="+literal(name.Database)+
-		" AND TABLE_NAME="+literal(name.Name)+" AND COLUMN_NAME="+literal(archivedAt))
-	if err != nil || len(there) == 0 {
+	columns, err := mysql.ReadColumns(ctx, conn, name.Database, name.Name)
+	if err != nil {
 		return nil, err
+	}
+	if _, ok := find(columns[name.Name], archivedAt); !ok {
+		return nil, nil //nolint:nilnil // none is an answer
 	}
 	looked, err := lookAt(ctx, conn, s.features(), s.cfg.Columns, name.Database, []string{name.Name})
 	if err != nil {
@@ -77,11 +80,11 @@ func (s *Store) historyTable(ctx context.Context, conn *sql.Conn, t *Table) (*Ta
 func (s *Store) archivedMessages(ctx context.Context, conn *sql.Conn, t, h *Table, f Filter) ([]Archived, error) {
 	condition, _ := s.where(h, f)
 	rows, err := conn.QueryContext(ctx, fmt.Sprintf("SELECT %s,CONCAT(%s) FROM %s WHERE %s ORDER BY %s DESC LIMIT %d",
-		h.messageList(true), identifier(archivedAt), h.from(), condition, identifier(archivedAt), batchSize))
+		h.messageList(true), mysql.Identifier(archivedAt), h.from(), condition, mysql.Identifier(archivedAt), batchSize))
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	var found []Archived
 	for rows.Next() {
 		a := Archived{History: h.Table}
@@ -112,7 +115,7 @@ func (s *Store) Resend(ctx context.Context, a Archived, note string) error {
 			return lacksHeaders(t)
 		}
 		moved := false
-		err := transact(ctx, conn, func(tx *sql.Tx) error {
+		err := mysql.Transact(ctx, conn, func(tx *sql.Tx) error {
 			err := s.resendIn(ctx, tx, t, a, headers, note)
 			moved = err == nil
 			return err
@@ -150,11 +153,11 @@ func lacksHeaders(t *Table) error {
 }
 
 func inTable(t *Table) error {
-	return &Error{Op: "resend message of " + t.String(), Number: 1062, kind: ErrInTable, text: "it is there (again), and stays in the history as it was: look at it with outbox-relay messages show"}
+	return &mysql.Error{Op: "resend message of " + t.String(), Number: 1062, Class: ErrInTable, Text: "it is there (again), and stays in the history as it was: look at it with outbox-relay messages show"}
 }
 
 func (s *Store) resendIn(ctx context.Context, tx *sql.Tx, t *Table, a Archived, headers, note string) error {
-	where := fmt.Sprintf("%s=%s AND %s=%s", t.col("id"), t.formatID(a.ID), identifier(archivedAt), literal(a.At))
+	where := fmt.Sprintf("%s=%s AND %s=%s", t.col("id"), t.formatID(a.ID), mysql.Identifier(archivedAt), mysql.Literal(a.At))
 	locked, err := readIDs(ctx, tx, t, "SELECT "+t.col("id")+" FROM "+outbox.QuoteTable(a.History)+" WHERE "+where+" FOR UPDATE")
 	if err != nil {
 		return err
@@ -170,14 +173,14 @@ func (s *Store) resendIn(ctx context.Context, tx *sql.Tx, t *Table, a Archived, 
 	if err != nil {
 		return err
 	}
-	set := map[string]string{"status": s.numberText(outbox.Pending), "retry_count": "0", "next_retry_time": "NULL", "update_time": "NOW()", "headers": literal(headers)}
+	set := map[string]string{"status": s.numberText(outbox.Pending), "retry_count": "0", "next_retry_time": "NULL", "update_time": "NOW()", "headers": mysql.Literal(headers)}
 	if t.HasLastError {
-		set["last_error"] = literal(t.fitError(note))
+		set["last_error"] = mysql.Literal(t.fitError(note))
 	}
 	names, values := t.broughtBack(both, set, given)
 	_, err = tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s",
 		t.from(), quoteAll(names), strings.Join(values, ","), outbox.QuoteTable(a.History), where))
-	if own, ok := errors.AsType[*Error](describe("", err)); ok && own.Number == 1062 {
+	if own, ok := errors.AsType[*mysql.Error](mysql.Describe("", err)); ok && own.Number == 1062 {
 		return inTable(t)
 	}
 	if err != nil {
@@ -191,29 +194,29 @@ func (s *Store) resendIn(ctx context.Context, tx *sql.Tx, t *Table, a Archived, 
 func (t *Table) broughtBack(both shapes, set map[string]string, given bool) (names, values []string) {
 	special := map[string]string{}
 	for meaning, value := range set {
-		special[strings.ToLower(t.cols[meaning].name)] = value
+		special[strings.ToLower(t.cols[meaning].Name)] = value
 	}
 	for _, c := range both.source {
-		value, isSpecial := special[strings.ToLower(c.name)]
-		_, has := find(both.target, c.name)
+		value, isSpecial := special[strings.ToLower(c.Name)]
+		_, has := find(both.target, c.Name)
 		switch {
-		case c.generated, given && strings.EqualFold(c.name, t.cols["id"].name):
+		case generated(c), given && strings.EqualFold(c.Name, t.cols["id"].Name):
 			continue
 		case isSpecial:
 		case has:
-			value = identifier(c.name)
+			value = mysql.Identifier(c.Name)
 		default:
 			continue
 		}
-		names, values = append(names, c.name), append(values, value)
+		names, values = append(names, c.Name), append(values, value)
 	}
 	return names, values
 }
 
 // givesIDs reports whether the table gives a row its id.
 func givesIDs(ctx context.Context, tx *sql.Tx, t *Table) (given bool, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT COUNT(*)>0 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA="+literal(t.Database)+" AND TABLE_NAME="+literal(t.Name)+
-		" AND COLUMN_NAME="+literal(t.cols["id"].name)+" AND EXTRA LIKE '%auto_increment%'").Scan(&given)
+	err = tx.QueryRowContext(ctx, "SELECT COUNT(*)>0 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA="+mysql.Literal(t.Database)+" AND TABLE_NAME="+mysql.Literal(t.Name)+
+		" AND COLUMN_NAME="+mysql.Literal(t.cols["id"].Name)+" AND EXTRA LIKE '%auto_increment%'").Scan(&given)
 	return given, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -23,7 +24,7 @@ func (s *Store) Follow(ctx context.Context, table outbox.Table) error {
 			return err
 		}
 		_, err = conn.ExecContext(ctx, statement)
-		own, told := errors.AsType[*Error](describe("follow the columns of "+t.String(), err))
+		own, told := errors.AsType[*mysql.Error](mysql.Describe("follow the columns of "+t.String(), err))
 		switch {
 		case err == nil:
 			s.log.Info().Stringer("table", t.Table).Msg("the history table was made, or follows a new column")
@@ -31,9 +32,9 @@ func (s *Store) Follow(ctx context.Context, table outbox.Table) error {
 		case !told || errors.Is(own, ErrUnreachable) || errors.Is(own, ErrBusy) || errors.Is(own, ErrReadOnly):
 			return err
 		case errors.Is(own, ErrPrivilege):
-			return &Error{Op: own.Op, Number: own.Number, kind: ErrPrivilege, text: "the user may not; as an administrator run outbox-relay init, or: " + oneLine(statement)}
+			return &mysql.Error{Op: own.Op, Number: own.Number, Class: ErrPrivilege, Text: "the user may not; as an administrator run outbox-relay init, or: " + oneLine(statement)}
 		}
-		return &Error{Op: own.Op, Number: own.Number, kind: ErrHistory, text: fmt.Sprintf("the server refused it with error %d, nothing was moved; run it by hand and see: %s", own.Number, oneLine(statement))}
+		return &mysql.Error{Op: own.Op, Number: own.Number, Class: ErrHistory, Text: fmt.Sprintf("the server refused it with error %d, nothing was moved; run it by hand and see: %s", own.Number, oneLine(statement))}
 	})
 }
 
@@ -47,10 +48,9 @@ func (s *Store) followStatement(ctx context.Context, conn *sql.Conn, t *Table) (
 func followStatement(ctx context.Context, conn *sql.Conn, a Archive, t *Table) (string, error) {
 	history := outbox.HistoryName(a.Table, t.Table)
 	if !strings.EqualFold(t.engine, "InnoDB") {
-		return "", &Error{Op: "follow the columns of " + t.String(), kind: ErrHistory, text: "the table is not InnoDB, so rows can't be moved in one transaction: ALTER TABLE " + t.from() + " ENGINE=InnoDB;"}
+		return "", &mysql.Error{Op: "follow the columns of " + t.String(), Class: ErrHistory, Text: "the table is not InnoDB, so rows can't be moved in one transaction: ALTER TABLE " + t.from() + " ENGINE=InnoDB;"}
 	}
-	engine, err := pairs(ctx, conn, "SELECT TABLE_NAME, COALESCE(ENGINE,'') FROM information_schema.TABLES WHERE TABLE_SCHEMA="+
-		literal(history.Database)+" AND TABLE_NAME="+literal(history.Name))
+	engine, err := mysql.ReadEngines(ctx, conn, history.Database, history.Name)
 	if err != nil {
 		return "", err
 	}
@@ -103,7 +103,7 @@ func parseCreate(text string) created {
 			definition := strings.TrimSuffix(rest[end+1:], ",")
 			c.columns = append(c.columns, createdColumn{
 				name:       strings.ReplaceAll(rest[:end], "``", "`"),
-				definition: identifier(strings.ReplaceAll(rest[:end], "``", "`")) + outsideQuotes(definition, " AUTO_INCREMENT"),
+				definition: mysql.Identifier(strings.ReplaceAll(rest[:end], "``", "`")) + outsideQuotes(definition, " AUTO_INCREMENT"),
 			})
 		}
 	}
@@ -161,19 +161,19 @@ func tableOptions(line string) string {
 func (c created) history(t *Table, history outbox.Table, both shapes) string {
 	var lines []string
 	for _, column := range c.columns {
-		if shape, ok := find(both.source, column.name); ok && !shape.system {
+		if shape, ok := find(both.source, column.name); ok && !system(shape) {
 			lines = append(lines, column.definition)
 		}
 	}
 	msgID := t.col("msg_id")
-	if kind := t.cols["msg_id"].kind; strings.HasSuffix(kind, "text") || strings.HasSuffix(kind, "blob") {
+	if kind := t.cols["msg_id"].Type; strings.HasSuffix(kind, "text") || strings.HasSuffix(kind, "blob") {
 		msgID += "(190)"
 	}
 	lines = append(lines,
-		identifier(archivedAt)+" "+archivedAtType,
-		"PRIMARY KEY ("+t.col("id")+","+identifier(archivedAt)+")",
+		mysql.Identifier(archivedAt)+" "+archivedAtType,
+		"PRIMARY KEY ("+t.col("id")+","+mysql.Identifier(archivedAt)+")",
 		"KEY `idx_msg_id` ("+msgID+")",
-		"KEY `idx_archived_at` ("+identifier(archivedAt)+")")
+		"KEY `idx_archived_at` ("+mysql.Identifier(archivedAt)+")")
 	return "CREATE TABLE IF NOT EXISTS " + outbox.QuoteTable(history) + " (\n  " + strings.Join(lines, ",\n  ") + "\n)" + c.options
 }
 
@@ -182,12 +182,12 @@ func (c created) additions(history outbox.Table, both shapes) string {
 	var added []string
 	for _, column := range c.columns {
 		shape, ok := find(both.source, column.name)
-		if _, has := find(both.target, column.name); ok && !has && !shape.system {
+		if _, has := find(both.target, column.name); ok && !has && !system(shape) {
 			added = append(added, "ADD COLUMN "+column.definition)
 		}
 	}
 	if _, has := find(both.target, archivedAt); !has {
-		added = append(added, "ADD COLUMN "+identifier(archivedAt)+" "+archivedAtType)
+		added = append(added, "ADD COLUMN "+mysql.Identifier(archivedAt)+" "+archivedAtType)
 	}
 	if len(added) == 0 {
 		return ""

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -142,7 +143,7 @@ func TestHistoryWithoutPrivilegesTellsTheStatement(t *testing.T) {
 			assert.NotEqual(t, "failure", f.Level.String(), "%+v", f)
 		}
 		d.exec(t, "ALTER TABLE "+d.history()+" DROP COLUMN topic")
-		d.exec(t, "REVOKE DELETE ON "+identifier(d.table.Database)+".* FROM '"+d.cfg.User+"'@'%'")
+		d.exec(t, "REVOKE DELETE ON "+mysql.Identifier(d.table.Database)+".* FROM '"+d.cfg.User+"'@'%'")
 		report, err = Inspect(t.Context(), d.cfg)
 		require.NoError(t, err)
 		text := fmt.Sprintf("%+v", report.Findings)
@@ -170,7 +171,7 @@ func TestIDsThatComeAgainAreArchivedAgain(t *testing.T) {
 func TestHistoriesAreNoMessageTables(t *testing.T) {
 	both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		database := identifier(d.table.Database)
+		database := mysql.Identifier(d.table.Database)
 		for _, name := range []string{"local_message_1", "local_message_2"} {
 			d.exec(t, "CREATE TABLE "+database+"."+name+" LIKE "+d.name())
 		}
@@ -189,7 +190,7 @@ func TestHistoriesAreNoMessageTables(t *testing.T) {
 		}
 		assert.Equal(t, []string{"local_message_1", "local_message_2"}, names)
 		assert.Equal(t, []string{"local_message", "local_message_1", "local_message_1_history", "local_message_2", "local_message_2_history"},
-			d.texts(t, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA="+literal(d.table.Database)+" ORDER BY 1"))
+			d.texts(t, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA="+mysql.Literal(d.table.Database)+" ORDER BY 1"))
 		d.exec(t, "CREATE TABLE "+database+".local_message_3 LIKE "+d.name())
 		d.exec(t, "CREATE TABLE "+database+".local_message_3_history LIKE "+d.name())
 		err := s.Refresh(t.Context())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -46,8 +47,8 @@ func (i *inspection) archive(ctx context.Context, t *Table) error {
 	}
 	h := &Table{Table: history}
 	for _, p := range []probe{
-		{"SELECT", "SELECT " + identifier(archivedAt) + " FROM " + h.from() + " LIMIT 0", "archived messages are not found again"},
-		{"INSERT", "INSERT INTO " + h.from() + " (" + identifier(archivedAt) + ") SELECT NOW(6) FROM DUAL WHERE 1=0", "no row can be archived"},
+		{"SELECT", "SELECT " + mysql.Identifier(archivedAt) + " FROM " + h.from() + " LIMIT 0", "archived messages are not found again"},
+		{"INSERT", "INSERT INTO " + h.from() + " (" + mysql.Identifier(archivedAt) + ") SELECT NOW(6) FROM DUAL WHERE 1=0", "no row can be archived"},
 	} {
 		if err := i.probe(ctx, h.Table, p); err != nil {
 			return err

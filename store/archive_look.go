@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -49,7 +50,7 @@ func (s *Store) Look(ctx context.Context, table outbox.Table, lane int, from Pla
 		if err != nil {
 			return err
 		}
-		defer closeRows(rows)
+		defer mysql.CloseRows(rows)
 		looked = Looked{Young: true, Next: from}
 		for rows.Next() {
 			var id string
@@ -98,7 +99,7 @@ func (s *Store) lookQuery(t *Table, lane int, from Place, limit int) string {
 	}
 	condition := next + " IS NOT NULL"
 	if from.set {
-		at := literal(from.next)
+		at := mysql.Literal(from.next)
 		condition = fmt.Sprintf("(%s>%s OR (%s=%s AND %s))", next, at, next, at, behind)
 	}
 	return fmt.Sprintf("%s%s WHERE %s AND %s ORDER BY %s,%s LIMIT %d", list, t.byDue(), is, condition, next, id, limit)

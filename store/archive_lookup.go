@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -32,13 +33,13 @@ func (s *Store) lookupArchived(ctx context.Context, g group, found map[outbox.Re
 			"SELECT ", t.col("id"), ",", t.col("msg_id"), ",", t.col("status"), " FROM ",
 			outbox.QuoteTable(outbox.HistoryName(s.cfg.Archive.Table, t.Table)), " WHERE ", t.col("id"), " IN (", t.ids(refs), ")",
 		}, ""))
-		if kind := describe("", err); errors.Is(kind, ErrGone) || errors.Is(kind, ErrSchema) || errors.Is(kind, ErrPrivilege) {
+		if kind := mysql.Describe("", err); errors.Is(kind, ErrGone) || errors.Is(kind, ErrSchema) || errors.Is(kind, ErrPrivilege) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		defer closeRows(rows)
+		defer mysql.CloseRows(rows)
 		for rows.Next() {
 			var id, msgID sql.RawBytes
 			var status int64

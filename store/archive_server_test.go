@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -28,7 +29,7 @@ func (d *desk) history() string {
 // mayAlter lets the relay's user make and alter tables, as the history needs.
 func (d *desk) mayAlter(t *testing.T) {
 	t.Helper()
-	d.exec(t, "GRANT CREATE, ALTER ON "+identifier(d.table.Database)+".* TO '"+d.cfg.User+"'@'%'")
+	d.exec(t, "GRANT CREATE, ALTER ON "+mysql.Identifier(d.table.Database)+".* TO '"+d.cfg.User+"'@'%'")
 }
 
 // old makes rows as old as the archive wants them.
@@ -91,7 +92,7 @@ func TestMoveTakesOldConsumedRowsOnly(t *testing.T) {
 func TestMoveNeverTakesOpenRows(t *testing.T) {
 	t.Parallel()
 	for _, status := range []outbox.Status{outbox.Pending, outbox.Failed, outbox.Dead, outbox.Discarded, outbox.Foreign} {
-		cfg := Config{Addr: "x", Tables: []string{"a.b"}, Archive: Archive{Statuses: []outbox.Status{outbox.Consumed, status}}}
+		cfg := Config{Config: mysql.Config{Addr: "x"}, Tables: []string{"a.b"}, Archive: Archive{Statuses: []outbox.Status{outbox.Consumed, status}}}
 		assert.ErrorContains(t, cfg.Validate(), "never archived", status)
 	}
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -14,56 +17,45 @@ import (
 const archivedAt = "archived_at"
 
 // errFollow tells that the history lacks a column, or is missing itself.
-var errFollow error = &Error{Op: "archive rows", kind: ErrHistory, text: "the history is missing or lacks a column that the table has; outbox-relay init makes it"}
-
-// shapeColumn is what two columns must have in common for a value to go from one to the other unharmed.
-type shapeColumn struct {
-	name, columnType, kind, charset string
-	length                          int64
-	nullable, generated, hasDefault bool
-	system                          bool // begin and end of a row's life, the server's own
-}
+var errFollow error = &mysql.Error{Op: "archive rows", Class: ErrHistory, Text: "the history is missing or lacks a column that the table has; outbox-relay init makes it"}
 
 // shapes are the columns of a table and of its history.
 type shapes struct {
 	table, history outbox.Table
-	source, target []shapeColumn
+	source, target []mysql.Column
 }
 
-func readShapes(ctx context.Context, q querier, table, history outbox.Table) (shapes, error) {
+func readShapes(ctx context.Context, q mysql.Querier, table, history outbox.Table) (shapes, error) {
 	s := shapes{table: table, history: history}
-	rows, err := q.QueryContext(ctx, "SELECT TABLE_NAME, COLUMN_NAME, LOWER(COLUMN_TYPE), LOWER(DATA_TYPE), COALESCE(CHARACTER_SET_NAME,''),"+
-		" COALESCE(CHARACTER_OCTET_LENGTH,0), IS_NULLABLE='YES', COALESCE(GENERATION_EXPRESSION,''), COLUMN_DEFAULT IS NOT NULL OR EXTRA LIKE '%auto_increment%'"+
-		" FROM information_schema.COLUMNS WHERE TABLE_SCHEMA="+literal(table.Database)+" AND TABLE_NAME IN ("+literals([]string{table.Name, history.Name})+
-		") ORDER BY TABLE_NAME, ORDINAL_POSITION")
-	if err != nil {
-		return s, err
-	}
-	defer closeRows(rows)
-	for rows.Next() {
-		var name, expression string
-		var c shapeColumn
-		if err := rows.Scan(&name, &c.name, &c.columnType, &c.kind, &c.charset, &c.length, &c.nullable, &expression, &c.hasDefault); err != nil {
-			return s, err
-		}
-		c.generated = expression != ""
-		c.system = expression == "ROW START" || expression == "ROW END"
+	columns, err := mysql.ReadColumns(ctx, q, table.Database, table.Name, history.Name)
+	for name, found := range columns {
 		if strings.EqualFold(name, history.Name) {
-			s.target = append(s.target, c)
+			s.target = found
 		} else {
-			s.source = append(s.source, c)
+			s.source = found
 		}
 	}
-	return s, rows.Err()
+	return s, err
 }
 
-func find(columns []shapeColumn, name string) (shapeColumn, bool) {
+// generated reports whether the server computes a column's values.
+func generated(c mysql.Column) bool { return c.Expression != "" }
+
+// system reports whether a column is the begin or the end of a row's life, the server's own.
+func system(c mysql.Column) bool { return c.Expression == "ROW START" || c.Expression == "ROW END" }
+
+// optional reports whether a row may be written without naming the column.
+func optional(c mysql.Column) bool {
+	return c.Nullable || c.Default.Valid || strings.Contains(c.Extra, "auto_increment") || generated(c)
+}
+
+func find(columns []mysql.Column, name string) (mysql.Column, bool) {
 	for _, c := range columns {
-		if strings.EqualFold(c.name, name) {
+		if strings.EqualFold(c.Name, name) {
 			return c, true
 		}
 	}
-	return shapeColumn{}, false
+	return mysql.Column{}, false
 }
 
 // copied returns the columns that go from the table to the history, errFollow when the history lacks some, and an ErrHistory
@@ -77,27 +69,27 @@ func (s shapes) copied() ([]string, error) {
 		return nil, errFollow
 	}
 	for _, c := range s.source {
-		if c.system {
+		if system(c) {
 			continue
 		}
-		h, ok := find(s.target, c.name)
+		h, ok := find(s.target, c.Name)
 		if !ok {
 			return nil, errFollow
 		}
-		if h.generated {
+		if generated(h) {
 			continue
 		}
-		if why := c.harm(h); why != "" {
+		if why := harm(c, h); why != "" {
 			return nil, s.refuse("column %s %s; run: ALTER TABLE %s MODIFY COLUMN %s with the definition that SHOW CREATE TABLE %s tells",
-				c.name, why, outbox.QuoteTable(s.history), identifier(c.name), outbox.QuoteTable(s.table))
+				c.Name, why, outbox.QuoteTable(s.history), mysql.Identifier(c.Name), outbox.QuoteTable(s.table))
 		}
-		names = append(names, c.name)
+		names = append(names, c.Name)
 	}
 	for _, h := range s.target {
-		_, shared := find(s.source, h.name)
-		if !shared && !h.nullable && !h.hasDefault && !h.generated && !strings.EqualFold(h.name, archivedAt) {
+		_, shared := find(s.source, h.Name)
+		if !shared && !optional(h) && !strings.EqualFold(h.Name, archivedAt) {
 			return nil, s.refuse("column %s of the history is not in the table (renamed or dropped there?), takes no NULL and has no default; let it take NULL: ALTER TABLE %s MODIFY COLUMN %s %s NULL",
-				h.name, outbox.QuoteTable(s.history), identifier(h.name), h.columnType)
+				h.Name, outbox.QuoteTable(s.history), mysql.Identifier(h.Name), h.FullType)
 		}
 	}
 	return names, nil
@@ -112,9 +104,9 @@ func (s shapes) taken() error {
 }
 
 func (s shapes) refuse(format string, args ...any) error {
-	return &Error{
-		Op: "archive rows of " + s.table.String(), kind: ErrHistory,
-		text: "nothing is moved to " + s.history.String() + ": " + fmt.Sprintf(format, args...),
+	return &mysql.Error{
+		Op: "archive rows of " + s.table.String(), Class: ErrHistory,
+		Text: "nothing is moved to " + s.history.String() + ": " + fmt.Sprintf(format, args...),
 	}
 }
 
@@ -124,73 +116,52 @@ var widths = map[string]int{
 }
 
 // harm says why a value of c could not be kept by h as it is, "" when it can.
-func (c shapeColumn) harm(h shapeColumn) string {
-	if c.nullable && !h.nullable {
+func harm(c, h mysql.Column) string {
+	if c.Nullable && !h.Nullable {
 		return "may be NULL, and the history's may not"
 	}
-	unsigned := func(c shapeColumn) bool { return strings.Contains(c.columnType, "unsigned") }
 	switch {
-	case c.columnType == h.columnType && c.charset == h.charset:
+	case c.FullType == h.FullType && c.Charset == h.Charset:
 		return ""
-	case widths[c.kind] > 0 && widths[c.kind] <= widths[h.kind] && unsigned(c) == unsigned(h):
+	case widths[c.Type] > 0 && widths[c.Type] <= widths[h.Type] && c.Unsigned() == h.Unsigned():
 		return ""
-	case textual(c.kind) && textual(h.kind) && c.charset != "" && c.charset == h.charset && c.length <= h.length:
+	case textual(c.Type) && textual(h.Type) && c.Charset != "" && c.Charset == h.Charset && c.Octets <= h.Octets:
 		return ""
 	}
-	told := func(c shapeColumn) string { return strings.TrimSpace(c.columnType + " " + c.charset) }
-	return fmt.Sprintf("is %s, and the history's is %s", told(c), told(h))
+	kind := func(c mysql.Column) string { return strings.TrimSpace(c.FullType + " " + c.Charset) }
+	return fmt.Sprintf("is %s, and the history's is %s", kind(c), kind(h))
 }
 
 func textual(kind string) bool { return kind == "varchar" || strings.HasSuffix(kind, "text") }
 
-// named reports whether some pattern names the table.
-func named(patterns []pattern, database, table string) bool {
-	for _, p := range patterns {
-		if p.database.match(database) && p.table.match(table) {
-			return true
-		}
+// history names the histories of the tables, "" when nothing is archived.
+func (c Config) history() string {
+	if !c.Archive.Enabled {
+		return ""
 	}
-	return false
+	return c.Archive.Table
 }
 
-// withoutHistories leaves out the tables that are the history of another one that the patterns name. One of them that is
-// no history by its columns is a mistake that would keep messages from being sent, so it is an error.
-func withoutHistories(ctx context.Context, conn *sql.Conn, a Archive, patterns []pattern, srv server, database string, tables []string) ([]string, error) {
-	if !a.Enabled {
-		return tables, nil
+// checkHistories looks at the tables that are left out because archive.table names them as the history of another one. One
+// of them that is no history by its columns is a mistake that would keep messages from being sent, so it is an error.
+func checkHistories(ctx context.Context, conn *sql.Conn, histories []outbox.Table) error {
+	names := map[string][]string{}
+	for _, history := range histories {
+		names[history.Database] = append(names[history.Database], history.Name)
 	}
-	var kept, left []string
-	for _, table := range tables {
-		base, ok := outbox.HistoryBase(a.Table, table, srv.foldNames)
-		if ok && named(patterns, database, base) {
-			left = append(left, table)
-		} else {
-			kept = append(kept, table)
+	for _, database := range slices.Sorted(maps.Keys(names)) {
+		columns, err := mysql.ReadColumns(ctx, conn, database, names[database]...)
+		if err != nil {
+			return err
+		}
+		for _, name := range names[database] {
+			if _, ok := find(columns[name], archivedAt); ok {
+				continue
+			}
+			history := outbox.Table{Database: database, Name: name}
+			return schemaError(ErrSchema, "%s is what archive.table calls a history, and source.tables matches it too, but it has no column %s: choose another archive.table if it is a message table, else run ALTER TABLE %s ADD COLUMN %s %s",
+				history, archivedAt, outbox.QuoteTable(history), archivedAt, archivedAtType)
 		}
 	}
-	if len(left) == 0 {
-		return kept, nil
-	}
-	found, err := column1(ctx, conn, "SELECT TABLE_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA="+literal(database)+
-		" AND TABLE_NAME IN ("+literals(left)+") AND COLUMN_NAME="+literal(archivedAt))
-	if err != nil {
-		return nil, err
-	}
-	for _, table := range left {
-		if !contains(found, table) {
-			name := outbox.Table{Database: database, Name: table}
-			return nil, schemaError(ErrSchema, "%s is what archive.table calls a history, and source.tables matches it too, but it has no column %s: choose another archive.table if it is a message table, else run ALTER TABLE %s ADD COLUMN %s %s",
-				name, archivedAt, outbox.QuoteTable(name), archivedAt, archivedAtType)
-		}
-	}
-	return kept, nil
-}
-
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if strings.EqualFold(n, name) {
-			return true
-		}
-	}
-	return false
+	return nil
 }

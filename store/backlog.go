@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -84,7 +85,7 @@ const headLimit = 2000
 // is enough, and what it finds are the topic's first rows just the same.
 func (s *Store) topicQuery(t *Table, q Query, list string, all bool) string {
 	id := t.col("id")
-	topic := t.exactTopic() + "=" + literal(q.Only)
+	topic := t.exactTopic() + "=" + mysql.Literal(q.Only)
 	search := s.dueRanges(t, q, true)
 	outside := topic + " AND " + search
 	limit := max(q.Limit, headLimit)
@@ -121,12 +122,12 @@ func (s *Store) dueRanges(t *Table, q Query, grace bool) string {
 }
 
 // readRefs runs a query whose columns are id and msg_id.
-func readRefs(ctx context.Context, q querier, t *Table, query string) ([]outbox.Ref, error) {
+func readRefs(ctx context.Context, q mysql.Querier, t *Table, query string) ([]outbox.Ref, error) {
 	rows, err := q.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	var refs []outbox.Ref
 	for rows.Next() {
 		var id, msgID sql.RawBytes

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -74,7 +75,7 @@ func (t *Table) ids(refs []outbox.Ref) string {
 // update runs one guarded UPDATE of refs, batch by batch, and returns how many rows the server says it changed: a
 // figure for metrics, never a reason to believe that a row is gone (the meaning depends on clientFoundRows, and a row that
 // is marked twice in the same second does not change).
-func (s *Store) update(ctx context.Context, p *pool, op string, refs []outbox.Ref, from string, set func(*Table) string) (int64, error) {
+func (s *Store) update(ctx context.Context, p *mysql.Pool, op string, refs []outbox.Ref, from string, set func(*Table) string) (int64, error) {
 	var changed int64
 	for _, g := range byTable(refs) {
 		err := s.onTable(ctx, p, op, g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -150,7 +151,7 @@ func (s *Store) rangeQuery(t *Table, q Query, status outbox.Status, without bool
 		order = due + "," + order
 	}
 	if len(q.Except) > 0 {
-		condition += " AND " + t.exactTopic() + " NOT IN (" + literals(q.Except) + ")"
+		condition += " AND " + t.exactTopic() + " NOT IN (" + mysql.Literals(q.Except) + ")"
 	}
 	return fmt.Sprintf("SELECT %s FROM %s%s WHERE %s ORDER BY %s LIMIT %d", t.selectList(), t.from(), t.byDue(), condition, order, limit)
 }
@@ -160,7 +161,7 @@ func (t *Table) dueFrom(q Query) string {
 	if q.DueFrom == "" {
 		return ""
 	}
-	return " AND " + t.col("next_retry_time") + ">=" + literal(q.DueFrom) + "-INTERVAL 1 SECOND"
+	return " AND " + t.col("next_retry_time") + ">=" + mysql.Literal(q.DueFrom) + "-INTERVAL 1 SECOND"
 }
 
 // grace renders the condition that leaves fresh pending rows to the stream.
@@ -169,5 +170,5 @@ func (t *Table) grace(q Query, status outbox.Status) string {
 		return ""
 	}
 	created := t.col("create_time")
-	return " AND (" + created + " IS NULL OR " + created + "<=NOW(6)-" + interval(q.Grace) + " OR " + created + ">NOW(6))"
+	return " AND (" + created + " IS NULL OR " + created + "<=NOW(6)-" + mysql.Interval(q.Grace) + " OR " + created + ">NOW(6))"
 }

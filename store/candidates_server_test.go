@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -131,12 +132,12 @@ func TestS93PoisonRowsDoNotFillTheBatch(t *testing.T) {
 func TestCandidatesOfSeveralTablesTakeTurns(t *testing.T) {
 	both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.exec(t, "CREATE TABLE "+identifier(d.table.Database)+".local_message_2 LIKE "+d.name())
-		d.exec(t, "CREATE TABLE "+identifier(d.table.Database)+".xlocal_message_3 LIKE "+d.name())
+		d.exec(t, "CREATE TABLE "+mysql.Identifier(d.table.Database)+".local_message_2 LIKE "+d.name())
+		d.exec(t, "CREATE TABLE "+mysql.Identifier(d.table.Database)+".xlocal_message_3 LIKE "+d.name())
 		for i := range 10 {
 			d.insert(t, fmt.Sprintf("m%d", i), 0, "NULL")
 		}
-		d.exec(t, "INSERT INTO "+identifier(d.table.Database)+".local_message_2 SELECT * FROM "+d.name())
+		d.exec(t, "INSERT INTO "+mysql.Identifier(d.table.Database)+".local_message_2 SELECT * FROM "+d.name())
 		cfg := d.cfg
 		cfg.Tables = []string{d.table.Database + `./local_message(_\d+)?/`}
 		s := open(t, cfg)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -56,7 +57,7 @@ func (s *Store) claimSome(ctx context.Context, g group, lease time.Duration, whi
 		claimed = nil
 		var rows []outbox.Row
 		committing := false
-		err := transact(ctx, conn, func(tx *sql.Tx) (err error) {
+		err := mysql.Transact(ctx, conn, func(tx *sql.Tx) (err error) {
 			rows, err = s.claimIn(ctx, tx, t, g.refs, lease, which)
 			committing = err == nil
 			return err
@@ -75,9 +76,9 @@ func (s *Store) claimSome(ctx context.Context, g group, lease time.Duration, whi
 		delete(unsure, claimed[i].Ref())
 	}
 	if err == nil && len(unsure) > 0 {
-		return nil, &Error{Op: "claim rows of " + g.table.String(), kind: ErrUnreachable, text: fmt.Sprintf("the commit of a claim was not answered, %d rows wait until it ends", len(unsure))}
+		return nil, &mysql.Error{Op: "claim rows of " + g.table.String(), Class: ErrUnreachable, Text: fmt.Sprintf("the commit of a claim was not answered, %d rows wait until it ends", len(unsure))}
 	}
-	if s.features().skipLocked || !errors.Is(err, ErrBusy) {
+	if s.features().CanSkipLocked() || !errors.Is(err, ErrBusy) {
 		return claimed, err
 	}
 	if *patience--; *patience < 0 || len(g.refs) == 1 {
@@ -112,7 +113,7 @@ func (s *Store) claimIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox
 		taken[i] = rows[i].Ref()
 	}
 	_, err = tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s%s SET %s=NOW()+%s,%s WHERE %s IN (%s)",
-		t.from(), t.byID(), t.col("next_retry_time"), interval(lease), t.touched(), t.col("id"), t.ids(taken)))
+		t.from(), t.byID(), t.col("next_retry_time"), mysql.Interval(lease), t.touched(), t.col("id"), t.ids(taken)))
 	return rows, err
 }
 
@@ -128,7 +129,7 @@ func (s *Store) claimQuery(t *Table, refs []outbox.Ref, which claimable) string 
 		condition = s.parked(t)
 	}
 	skip := ""
-	if s.features().skipLocked {
+	if s.features().CanSkipLocked() {
 		skip = " SKIP LOCKED"
 	}
 	return fmt.Sprintf("SELECT %s FROM %s%s WHERE %s IN (%s) AND %s IN (%s) AND (%s) ORDER BY %s FOR UPDATE%s",

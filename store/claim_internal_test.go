@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
+	gosql "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -31,7 +32,7 @@ func (s *oneRow) Commit() error {
 	s.commits++
 	s.claimed = s.claimed || s.updated
 	if s.commits == 1 {
-		return mysql.ErrInvalidConn
+		return gosql.ErrInvalidConn
 	}
 	return nil
 }
@@ -65,12 +66,12 @@ func (r *dueRow) Next(values []driver.Value) error {
 func TestClaimWhoseCommitIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	server := &oneRow{}
-	table := Table{Table: outbox.Table{Database: "app", Name: "m"}, cols: map[string]column{}}
+	table := Table{Table: outbox.Table{Database: "app", Name: "m"}, cols: map[string]mysql.Column{}}
 	for _, name := range rowColumns {
-		table.cols[name] = column{name: name, kind: "varchar"}
+		table.cols[name] = mysql.Column{Name: name, Type: "varchar"}
 	}
-	s := &Store{cfg: Config{}.withDefaults(), work: newPool(server, 1), byName: map[outbox.Table]*Table{table.Table: &table}, server: newServer("9.7.4", 0)}
-	t.Cleanup(func() { require.NoError(t, s.work.close()) })
+	s := &Store{cfg: Config{}.withDefaults(), work: mysql.PoolOf(server, 1), byName: map[outbox.Table]*Table{table.Table: &table}, server: mysql.NewServer("9.7.4", "", "0")}
+	t.Cleanup(func() { require.NoError(t, s.work.Close()) })
 	rows, err := s.ClaimEarly(t.Context(), []outbox.Ref{{Table: table.Table, ID: 1, MsgID: "1"}}, 30*time.Second)
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.Empty(t, rows)

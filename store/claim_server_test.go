@@ -4,14 +4,17 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -124,21 +127,21 @@ func TestS97WritersPassWhileAClaimIsOpen(t *testing.T) {
 		d := newDesk(t, srv)
 		d.exec(t, "INSERT INTO "+d.name()+" (id,msg_id,topic,msg_content,status,create_time,update_time) VALUES (10,'a','t','{}',0,NOW(),NOW()),(20,'c','t','{}',0,NOW(),NOW())")
 		table := d.Tables()[0]
-		conn, err := d.work.db.Conn(t.Context())
-		require.NoError(t, err)
-		defer func() { require.NoError(t, conn.Close()) }()
-		tx, err := conn.BeginTx(t.Context(), nil)
-		require.NoError(t, err)
-		rows, err := d.claimIn(t.Context(), tx, &table, []outbox.Ref{{Table: d.table, ID: 10, MsgID: "a"}, {Table: d.table, ID: 20, MsgID: "c"}, {Table: d.table, ID: 15, MsgID: "b"}}, time.Minute, claimDue)
-		require.NoError(t, err)
-		require.Len(t, rows, 2)
-		writer, err := d.db.Conn(t.Context())
-		require.NoError(t, err)
-		defer func() { require.NoError(t, writer.Close()) }()
-		_, err = writer.ExecContext(t.Context(), "SET SESSION innodb_lock_wait_timeout=1; INSERT INTO "+d.name()+
-			" (id,msg_id,topic,msg_content,status,next_retry_time,create_time,update_time) VALUES (15,'b','t','{}',0,NULL,NOW(),NOW()),(30,'d','t','{}',0,NOW(),NOW(),NOW())")
-		require.NoError(t, err, "no gap is locked, neither of the key nor of (status, next_retry_time)")
-		require.NoError(t, tx.Rollback())
+		require.NoError(t, d.work.Run(t.Context(), "claim", func(ctx context.Context, conn *sql.Conn) error {
+			tx, err := conn.BeginTx(ctx, nil)
+			require.NoError(t, err)
+			rows, err := d.claimIn(ctx, tx, &table, []outbox.Ref{{Table: d.table, ID: 10, MsgID: "a"}, {Table: d.table, ID: 20, MsgID: "c"}, {Table: d.table, ID: 15, MsgID: "b"}}, time.Minute, claimDue)
+			require.NoError(t, err)
+			require.Len(t, rows, 2)
+			writer, err := d.db.Conn(t.Context())
+			require.NoError(t, err)
+			defer func() { require.NoError(t, writer.Close()) }()
+			_, err = writer.ExecContext(t.Context(), "SET SESSION innodb_lock_wait_timeout=1; INSERT INTO "+d.name()+
+				" (id,msg_id,topic,msg_content,status,next_retry_time,create_time,update_time) VALUES (15,'b','t','{}',0,NULL,NOW(),NOW()),(30,'d','t','{}',0,NOW(),NOW(),NOW())")
+			require.NoError(t, err, "no gap is locked, neither of the key nor of (status, next_retry_time)")
+			require.NoError(t, tx.Rollback())
+			return nil
+		}))
 	})
 }
 
@@ -147,9 +150,12 @@ func TestClaimWithoutSkipLockedLeavesLockedRowsOut(t *testing.T) {
 		d := newDesk(t, srv)
 		refs := []outbox.Ref{d.insert(t, "a", 0, "NULL"), d.insert(t, "held", 0, "NULL"), d.insert(t, "c", 0, "NULL"), d.insert(t, "d", 0, "NULL")}
 		d.mu.Lock()
-		d.server.skipLocked = false
+		d.server = mysql.NewServer("5.7.44", "", "0")
 		d.mu.Unlock()
-		d.work.tries = 1
+		hasty, err := mysql.NewPool(d.cfg.Config, mysql.Options{Size: 1, Hasty: true}, zerolog.Nop())
+		require.NoError(t, err)
+		require.NoError(t, d.work.Close())
+		d.work = hasty
 		holder, err := d.db.BeginTx(t.Context(), nil)
 		require.NoError(t, err)
 		_, err = holder.ExecContext(t.Context(), "UPDATE "+d.name()+" SET topic='held' WHERE msg_id='held'")

@@ -1,12 +1,12 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -33,7 +33,7 @@ type Filter struct {
 }
 
 // ErrFilter is a filter that can't be applied; its text says why.
-var ErrFilter = errors.New("these messages can't be chosen")
+var ErrFilter error = &mysql.Error{Text: "these messages can't be chosen"}
 
 // applies reports whether the filter may choose messages of the table, and after which id to continue.
 func (f Filter) applies(t *Table) (ok bool, before string, err error) {
@@ -93,7 +93,7 @@ func (s *Store) where(t *Table, f Filter) (condition, indexHint string) {
 		parts = append(parts, t.col("msg_id")+" IN ("+strings.Join(quoted, ",")+")")
 	}
 	if f.Topic != "" {
-		parts = append(parts, t.exactTopic()+"="+literal(f.Topic))
+		parts = append(parts, t.exactTopic()+"="+mysql.Literal(f.Topic))
 	}
 	if f.Key != "" {
 		key := "msg_id"
@@ -103,10 +103,10 @@ func (s *Store) where(t *Table, f Filter) (condition, indexHint string) {
 		parts = append(parts, t.col(key)+"="+t.text(key, f.Key))
 	}
 	if f.OlderThan > 0 {
-		parts = append(parts, t.col("create_time")+"<=NOW()-"+interval(f.OlderThan))
+		parts = append(parts, t.col("create_time")+"<=NOW()-"+mysql.Interval(f.OlderThan))
 	}
 	if f.NewerThan > 0 {
-		parts = append(parts, t.col("create_time")+">=NOW()-"+interval(f.NewerThan))
+		parts = append(parts, t.col("create_time")+">=NOW()-"+mysql.Interval(f.NewerThan))
 	}
 	if f.Error != "" {
 		parts = append(parts, t.col("last_error")+" LIKE "+t.text("last_error", "%"+likeEscaper.Replace(f.Error)+"%"))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -88,7 +89,7 @@ func (s *Store) tableMessages(ctx context.Context, conn *sql.Conn, t *Table, f F
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	var found []Message
 	for rows.Next() {
 		m, err := s.scanMessage(rows, t)
@@ -103,7 +104,7 @@ func (s *Store) tableMessages(ctx context.Context, conn *sql.Conn, t *Table, f F
 // messageList renders selectList and what a Message has beyond the row.
 func (t *Table) messageList(contents bool) string {
 	updated := "CONCAT(" + t.col("update_time") + ")"
-	if t.cols["update_time"].kind == "timestamp" {
+	if t.cols["update_time"].Type == "timestamp" {
 		updated = "UNIX_TIMESTAMP(" + t.col("update_time") + ")"
 	}
 	lastError := "NULL"

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -72,8 +73,8 @@ func TestListChoosesByEverything(t *testing.T) {
 func TestListGoesOnAtTheCursor(t *testing.T) {
 	both(t, func(t *testing.T, srv *rig.Server) {
 		d := counter(t, srv)
-		d.exec(t, "CREATE TABLE "+identifier(d.table.Database)+".local_message_2 LIKE "+d.name())
-		d.exec(t, "INSERT INTO "+identifier(d.table.Database)+".local_message_2 SELECT * FROM "+d.name()+" WHERE id<3")
+		d.exec(t, "CREATE TABLE "+mysql.Identifier(d.table.Database)+".local_message_2 LIKE "+d.name())
+		d.exec(t, "INSERT INTO "+mysql.Identifier(d.table.Database)+".local_message_2 SELECT * FROM "+d.name()+" WHERE id<3")
 		d.cfg.Tables = []string{d.table.Database + "./local_message.*/"}
 		s := open(t, d.cfg)
 		var all []string
@@ -260,9 +261,9 @@ func TestErrorsQuoteNoData(t *testing.T) {
 		d.insert(t, "a", 0, "NULL")
 		table := d.table
 		// A trigger makes the server quote what it was given: 1062 names the duplicate value.
-		d.exec(t, fmt.Sprintf("CREATE TABLE %s.audit (v VARCHAR(64) UNIQUE)", identifier(table.Database)))
-		d.exec(t, fmt.Sprintf("INSERT INTO %s.audit VALUES ('canary')", identifier(table.Database)))
-		d.exec(t, fmt.Sprintf("CREATE TRIGGER %s.tr BEFORE UPDATE ON %s FOR EACH ROW INSERT INTO %s.audit VALUES ('canary')", identifier(table.Database), d.name(), identifier(table.Database)))
+		d.exec(t, fmt.Sprintf("CREATE TABLE %s.audit (v VARCHAR(64) UNIQUE)", mysql.Identifier(table.Database)))
+		d.exec(t, fmt.Sprintf("INSERT INTO %s.audit VALUES ('canary')", mysql.Identifier(table.Database)))
+		d.exec(t, fmt.Sprintf("CREATE TRIGGER %s.tr BEFORE UPDATE ON %s FOR EACH ROW INSERT INTO %s.audit VALUES ('canary')", mysql.Identifier(table.Database), d.name(), mysql.Identifier(table.Database)))
 		_, err := d.MarkSent(t.Context(), []outbox.Ref{{Table: table, ID: 1, MsgID: "a"}})
 		require.ErrorIs(t, err, ErrServer)
 		require.ErrorContains(t, err, "1062")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -73,7 +74,7 @@ func (s *Store) topicStats(ctx context.Context, conn *sql.Conn, t *Table, status
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	var topics []TopicStats
 	for rows.Next() {
 		ts := TopicStats{Status: status}

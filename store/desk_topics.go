@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -19,7 +20,7 @@ func (s *Store) RecentTopics(ctx context.Context) ([]string, error) {
 	topics := map[string]bool{}
 	for _, table := range s.Tables() {
 		err := s.onTable(ctx, s.scan, "read the topics of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-			found, err := column1(ctx, conn, fmt.Sprintf(
+			found, err := mysql.Texts(ctx, conn, fmt.Sprintf(
 				"SELECT DISTINCT topic FROM (SELECT %s AS topic, %s AS status FROM %s%s ORDER BY %s DESC LIMIT %d) AS some WHERE status NOT IN (%d, %d)",
 				t.exactTopic(), t.col("status"), t.from(), t.byID(), t.col("id"), recentRows,
 				s.number(outbox.Dead), s.number(outbox.Discarded)))

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -56,7 +57,7 @@ const farAhead = 10 * 365 * 24 * time.Hour
 func (s *Store) nextDueQuery(t *Table, status outbox.Status) string {
 	due := t.col("next_retry_time")
 	return fmt.Sprintf("SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), %s) FROM %s%s WHERE %s=%s AND %s>NOW() AND %s<=NOW()+%s ORDER BY %s LIMIT 1",
-		due, t.from(), t.byDue(), t.col("status"), s.numberText(status), due, due, interval(farAhead), due)
+		due, t.from(), t.byDue(), t.col("status"), s.numberText(status), due, due, mysql.Interval(farAhead), due)
 }
 
 func (s *Store) numberText(status outbox.Status) string { return strconv.Itoa(s.number(status)) }

@@ -1,196 +1,23 @@
 package store
 
 import (
-	"context"
-	"database/sql/driver"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 
-	"github.com/go-sql-driver/mysql"
+	"example.com/outbox-relay/mysql"
 )
 
-// What callers branch on. Every error of this package that came from the server, or from the way to it, matches one of
-// them by errors.Is, or context.Canceled and context.DeadlineExceeded when the caller's time was over.
+// The classes of errors are package mysql's; these are the ones that the relay branches on.
 var (
-	// ErrUnreachable is a broken or refused connection, a server that is starting or stopping, or one with no
-	// connection to spare. Trying again later is right.
-	ErrUnreachable = errors.New("database unreachable")
-	// ErrBusy is a lock that could not be had in time, or a deadlock, after the bounded retries. Trying again later is right.
-	ErrBusy = errors.New("rows are locked by others")
-	// ErrReadOnly is a server that takes no writes: demoted to a replica, or set read-only. Trying again helps once the
-	// address leads to the primary again; the connection has been dropped so that a new one is made.
-	ErrReadOnly = errors.New("database is read-only")
-	// ErrPrivilege is a right that the user does not have. An administrator must grant it; `doctor` prints the SQL.
-	ErrPrivilege = errors.New("privilege missing")
-	// ErrGone is a table or database that does not exist (any more), perhaps renamed for a moment.
-	ErrGone = errors.New("table does not exist")
-	// ErrSchema is a table that lacks a needed column or index, or has it with a type that can't serve.
-	ErrSchema = errors.New("table has not the needed shape")
-	// ErrServer is anything else that the server refused; unknown means worth a bounded number of tries.
-	ErrServer = errors.New("database refused the statement")
+	ErrUnreachable = mysql.ErrUnreachable // the server can't be reached
+	ErrBusy        = mysql.ErrBusy        // rows are locked by others
+	ErrReadOnly    = mysql.ErrReadOnly    // the server takes no writes
+	ErrPrivilege   = mysql.ErrPrivilege   // the user lacks a right
+	ErrGone        = mysql.ErrGone        // the table does not exist
+	ErrSchema      = mysql.ErrSchema      // the table has not the needed shape
+	ErrServer      = mysql.ErrServer      // anything else that the server refused
 )
-
-// Error is a refusal of the server or a fault on the way to it. Its text holds neither data nor the statement, because
-// the server's own message may quote both.
-type Error struct {
-	// Op says what was attempted, such as "mark rows sent in app.local_message".
-	Op string
-	// Number is the server's error number, 0 for a fault of the connection.
-	Number uint16
-	kind   error
-	text   string
-}
-
-// Error returns what was attempted, and why it failed.
-func (e *Error) Error() string { return e.Op + ": " + e.text }
-
-// Unwrap returns the sentinel.
-func (e *Error) Unwrap() error { return e.kind }
-
-// kinds tells the sentinel of each server error number that means something particular.
-var kinds = map[uint16]error{
-	1040: ErrUnreachable, // too many connections
-	1053: ErrUnreachable, // server shutdown in progress
-	1077: ErrUnreachable, // normal shutdown
-	1079: ErrUnreachable, // shutdown complete
-	1129: ErrUnreachable, // host blocked after many connection errors
-	1152: ErrUnreachable, // aborted connection
-	1158: ErrUnreachable, // network read error, seen by the server
-	1159: ErrUnreachable, // network read timeout, seen by the server
-	1160: ErrUnreachable, // network write error, seen by the server
-	1161: ErrUnreachable, // network write timeout, seen by the server
-	1184: ErrUnreachable, // aborted connection
-	1203: ErrUnreachable, // user has too many connections
-	1226: ErrUnreachable, // user's resource limit
-	1317: ErrUnreachable, // query killed
-	1927: ErrUnreachable, // MariaDB: connection was killed
-	3032: ErrUnreachable, // MySQL: server is in offline mode
-	3168: ErrUnreachable, // MySQL: server isn't available
-	4031: ErrUnreachable, // MySQL: disconnected because of inactivity
-	// Out of something that comes back, and nothing to do with what was asked.
-	1021: ErrUnreachable, // disk full
-	1026: ErrUnreachable, // a file can't be written
-	1037: ErrUnreachable, // out of memory
-	1041: ErrUnreachable, // out of resources
-	1114: ErrUnreachable, // table full, as it is when the disk is
-	1135: ErrUnreachable, // no thread can be made
-	1180: ErrUnreachable, // the commit failed
-	1598: ErrUnreachable, // the binlog can't be written
-
-	1205: ErrBusy, // lock wait timeout
-	1213: ErrBusy, // deadlock
-	1969: ErrBusy, // MariaDB: max_statement_time exceeded
-	3024: ErrBusy, // MySQL: max_execution_time exceeded
-	3101: ErrBusy, // MySQL: group replication rolled the transaction back
-	3572: ErrBusy, // NOWAIT met a lock
-
-	1290: ErrReadOnly, // --read-only and its kin
-	1792: ErrReadOnly, // read-only transaction
-	1836: ErrReadOnly, // read-only mode
-
-	1044: ErrPrivilege, // database access denied
-	1045: ErrPrivilege, // user or password wrong
-	1095: ErrPrivilege, // not owner of the thread
-	1130: ErrPrivilege, // host not allowed
-	1142: ErrPrivilege, // command denied on a table
-	1143: ErrPrivilege, // command denied on a column
-	1227: ErrPrivilege, // a global privilege is missing
-	1370: ErrPrivilege, // routine access denied
-	1410: ErrPrivilege, // not allowed to create a user with GRANT
-	1698: ErrPrivilege, // access denied, no password
-	1820: ErrPrivilege, // password expired: only a new one may be set
-	1862: ErrPrivilege, // password expired
-	3118: ErrPrivilege, // account locked
-	4151: ErrPrivilege, // MariaDB: account locked
-
-	1049: ErrGone, // unknown database
-	1051: ErrGone, // unknown table
-	1146: ErrGone, // table does not exist
-
-	1054: ErrSchema, // unknown column
-	1072: ErrSchema, // key column does not exist
-	1176: ErrSchema, // the index named in FORCE INDEX does not exist
-	1364: ErrSchema, // column has no default
-}
-
-// saysNoData lists the errors whose server message holds names and numbers only, never data or parts of the statement.
-var saysNoData = map[uint16]bool{
-	1040: true, 1044: true, 1045: true, 1049: true, 1051: true, 1053: true, 1054: true, 1129: true, 1130: true, 1142: true,
-	1143: true, 1146: true, 1176: true, 1203: true, 1205: true, 1213: true, 1226: true, 1227: true, 1290: true, 1317: true,
-	1698: true, 1792: true, 1820: true, 1836: true, 1862: true, 1927: true, 3032: true, 3101: true, 3118: true, 3572: true,
-	4031: true, 4151: true,
-}
-
-// describe turns an error of database/sql or the driver into one that says what was attempted, matches a sentinel, and
-// quotes no data. A nil error stays nil.
-func describe(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var own *Error
-	if errors.As(err, &own) || errors.Is(err, ErrFilter) {
-		return err
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", op, err)
-	}
-	if server, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		return describeServer(op, server)
-	}
-	if brokenConnection(err) {
-		return &Error{Op: op, kind: ErrUnreachable, text: connectionText(err)}
-	}
-	for _, plugin := range []error{mysql.ErrNoTLS, mysql.ErrCleartextPassword, mysql.ErrNativePassword, mysql.ErrOldPassword, mysql.ErrUnknownPlugin} {
-		if errors.Is(err, plugin) {
-			return &Error{Op: op, kind: ErrPrivilege, text: plugin.Error()}
-		}
-	}
-	// A failed scan quotes the value that could not be read, so its text is not repeated.
-	return &Error{Op: op, kind: ErrServer, text: fmt.Sprintf("unexpected answer (%T)", err)}
-}
-
-// errNoSuchGrantee is what MySQL 8 answers to a GRANT to a user that does not exist.
-const errNoSuchGrantee = 1410
-
-func describeServer(op string, server *mysql.MySQLError) error {
-	kind, known := kinds[server.Number]
-	if !known {
-		kind = ErrServer
-	}
-	text := fmt.Sprintf("error %d (%s): %v", server.Number, string(server.SQLState[:]), kind)
-	if saysNoData[server.Number] {
-		text = fmt.Sprintf("error %d (%s): %s", server.Number, string(server.SQLState[:]), server.Message)
-	}
-	if server.Number == errNoSuchGrantee {
-		text += ": the user that is to get it does not exist; run the CREATE USER that `init --print-sql` prints"
-	}
-	return &Error{Op: op, Number: server.Number, kind: kind, text: text}
-}
-
-// brokenConnection reports whether the fault is of the way to the server, not of the statement.
-func brokenConnection(err error) bool {
-	var network net.Error
-	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, mysql.ErrMalformPkt) ||
-		errors.Is(err, mysql.ErrPktSync) || errors.Is(err, mysql.ErrBusyBuffer) || errors.Is(err, io.EOF) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &network)
-}
-
-// connectionText says what broke; dial errors name the address and the reason and nothing secret.
-func connectionText(err error) string {
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		return op.Error()
-	}
-	return "connection lost"
-}
-
-// Retryable reports whether the same call may succeed later without a person's help.
-func Retryable(err error) bool {
-	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrBusy) || errors.Is(err, ErrReadOnly) || errors.Is(err, ErrServer)
-}
 
 // schemaError is a table that can't serve, found by looking at it.
-func schemaError(kind error, format string, args ...any) error {
-	return &Error{Op: "look at the tables", kind: kind, text: fmt.Sprintf(format, args...)}
+func schemaError(class error, format string, args ...any) error {
+	return &mysql.Error{Op: "look at the tables", Class: class, Text: fmt.Sprintf(format, args...)}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -49,7 +50,7 @@ func newDeskWith(t *testing.T, srv *rig.Server, create string, change ...func(*C
 	}
 	d.exec(t, fmt.Sprintf(create, outbox.QuoteTable(d.table)))
 	user, password := srv.RelayUser(t, rig.On(database), rig.MinimalImages())
-	d.cfg = Config{Addr: srv.Addr, User: user, Password: password, Tables: []string{database + ".local_message"}}
+	d.cfg = Config{Config: mysql.Config{Addr: srv.Addr, User: user, Password: password}, Tables: []string{database + ".local_message"}}
 	for _, c := range change {
 		c(&d.cfg)
 	}
@@ -122,7 +123,7 @@ func (d *desk) state(t testing.TB, ref outbox.Ref) state {
 	t.Helper()
 	var s state
 	err := d.db.QueryRowContext(t.Context(), "SELECT status, COALESCE(retry_count,0), next_retry_time IS NOT NULL, COALESCE(last_error,'') FROM "+d.name()+
-		" WHERE msg_id="+literal(ref.MsgID)).Scan(&s.Status, &s.Retries, &s.HasNext, &s.LastError)
+		" WHERE msg_id="+mysql.Literal(ref.MsgID)).Scan(&s.Status, &s.Retries, &s.HasNext, &s.LastError)
 	require.NoError(t, err)
 	return s
 }

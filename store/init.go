@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -21,31 +22,30 @@ func Init(ctx context.Context, cfg Config, printOnly bool) ([]string, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	base, err := newConnector(cfg, slowReadTimeout, false, zerolog.Nop())
+	p, err := mysql.NewPool(cfg.Config, mysql.Options{Size: 1, ReadTimeout: mysql.SlowRead}, zerolog.Nop())
 	if err != nil {
 		return nil, err
 	}
-	p := newPool(base, 1)
 	var statements []string
-	err = p.run(ctx, "plan what is missing", func(ctx context.Context, conn *sql.Conn) error {
+	err = p.Run(ctx, "plan what is missing", func(ctx context.Context, conn *sql.Conn) error {
 		statements, err = plan(ctx, conn, cfg, printOnly)
 		return err
 	})
-	if own, ok := errors.AsType[*Error](err); printOnly && (errors.Is(err, ErrUnreachable) || ok && slices.Contains([]uint16{1044, 1045, 1698}, own.Number)) { // also before the user exists
+	if printOnly && (errors.Is(err, ErrUnreachable) || slices.Contains([]uint16{1044, 1045, 1698}, mysql.Code(err))) { // also before the user exists
 		// Without the server nothing is known, so everything is printed, in words that every version takes.
 		statements, err = planBlind(cfg)
-		return statements, errors.Join(err, p.close())
+		return statements, errors.Join(err, p.Close())
 	}
 	if err != nil || printOnly {
-		return statements, errors.Join(err, p.close())
+		return statements, errors.Join(err, p.Close())
 	}
 	done, err := execute(ctx, p, statements)
-	return done, errors.Join(err, p.close())
+	return done, errors.Join(err, p.Close())
 }
 
-func execute(ctx context.Context, p *pool, statements []string) (done []string, err error) {
+func execute(ctx context.Context, p *mysql.Pool, statements []string) (done []string, err error) {
 	for _, statement := range statements {
-		err := p.run(ctx, "run "+firstWords(statement), func(ctx context.Context, conn *sql.Conn) error {
+		err := p.Run(ctx, "run "+firstWords(statement), func(ctx context.Context, conn *sql.Conn) error {
 			_, err := conn.ExecContext(ctx, strings.TrimSuffix(statement, ";"))
 			return err
 		})
@@ -64,7 +64,7 @@ func firstWords(statement string) string {
 }
 
 func plan(ctx context.Context, conn *sql.Conn, cfg Config, printOnly bool) ([]string, error) {
-	srv, err := readServer(ctx, conn)
+	srv, err := mysql.ReadServer(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func plan(ctx context.Context, conn *sql.Conn, cfg Config, printOnly bool) ([]st
 	if err := conn.QueryRowContext(ctx, "SELECT CURRENT_USER()").Scan(&me); err != nil {
 		return nil, err
 	}
-	return append(statements, grants(srv, cfg, tables, userOf(me), printOnly)...), nil
+	return append(statements, grants(srv, cfg, tables, mysql.UserOf(me), printOnly)...), nil
 }
 
 func planBlind(cfg Config) ([]string, error) {
@@ -117,22 +117,22 @@ func planBlind(cfg Config) ([]string, error) {
 		statements, tables = append(statements, created...), append(tables, name)
 		statements = append(statements, cfg.addAckTable(name, 0)...)
 	}
-	return append(statements, grants(server{}, cfg, tables, "", true)...), nil
+	return append(statements, grants(mysql.Server{}, cfg, tables, "", true)...), nil
 }
 
 // create makes a table that a pattern without regular expressions names.
 func create(text string, columns outbox.Columns) ([]string, outbox.Table, error) {
-	p, err := parsePattern(text, false)
+	p, err := mysql.ParsePattern(text)
 	if err != nil {
 		return nil, outbox.Table{}, err
 	}
-	if p.database.re != nil || p.table.re != nil {
+	name, ok := p.Table()
+	if !ok {
 		return nil, outbox.Table{}, schemaError(ErrGone, "no table matches %s, and a pattern does not say which to make; name one table in `source.tables`", text)
 	}
-	name := outbox.Table{Database: p.database.literal, Name: p.table.literal}
 	opts := outbox.AllColumns()
 	opts.Columns, opts.IfNotExists, opts.Options = columns, true, "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
-	return []string{"CREATE DATABASE IF NOT EXISTS " + identifier(name.Database) + ";", outbox.Schema(name, opts) + ";"}, name, nil
+	return []string{"CREATE DATABASE IF NOT EXISTS " + mysql.Identifier(name.Database) + ";", outbox.Schema(name, opts) + ";"}, name, nil
 }
 
 // complete returns what an existing table lacks.
@@ -155,7 +155,7 @@ func (t *Table) complete(columns outbox.Columns) []string {
 func (t *Table) names() []string {
 	names := make([]string, 0, len(t.cols))
 	for _, c := range t.cols {
-		names = append(names, c.name)
+		names = append(names, c.Name)
 	}
 	return names
 }

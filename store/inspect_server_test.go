@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/internal/diagnose"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -81,7 +82,7 @@ func TestMissingUpdatePrivilegeIsAnErrorOfItsOwn(t *testing.T) {
 		d.exec(t, "GRANT SELECT ON "+d.name()+" TO "+account)
 		_, err := d.MarkSent(t.Context(), d.refs(1))
 		require.ErrorIs(t, err, ErrPrivilege)
-		assert.False(t, Retryable(err))
+		assert.False(t, mysql.Retryable(err))
 		require.ErrorContains(t, err, "UPDATE command denied")
 		d.exec(t, "GRANT UPDATE ON "+d.name()+" TO "+account)
 		_, err = d.MarkSent(t.Context(), d.refs(1))
@@ -130,7 +131,7 @@ func TestInspectOfAReplicaAndOfNobody(t *testing.T) {
 		assert.Equal(t, diagnose.Warning, finding(t, report, "update privilege").Level, "the privilege is not what is missing")
 		_, err := d.MarkSent(t.Context(), []outbox.Ref{ref})
 		require.ErrorIs(t, err, ErrReadOnly)
-		assert.True(t, Retryable(err))
+		assert.True(t, mysql.Retryable(err))
 		d.exec(t, "SET GLOBAL read_only=OFF")
 		_, err = d.MarkSent(t.Context(), []outbox.Ref{ref})
 		require.NoError(t, err)
@@ -171,7 +172,7 @@ func TestInitMakesWhatIsMissing(t *testing.T) {
 			assert.Contains(t, all, part)
 		}
 		assert.NotContains(t, all, cfg.Password+"'\n", "no password is printed")
-		assert.Zero(t, d.count(t, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME='fresh' AND TABLE_SCHEMA="+literal(database)), "printing changes nothing")
+		assert.Zero(t, d.count(t, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME='fresh' AND TABLE_SCHEMA="+mysql.Literal(database)), "printing changes nothing")
 
 		done, err := Init(t.Context(), cfg, false)
 		require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"example.com/outbox-relay/internal/diagnose"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -36,7 +37,7 @@ func (i *inspection) shape(t *Table) {
 	if t.primary != "" {
 		i.report.OK("primary key of "+name, "marks find their rows by index "+t.primary)
 	} else {
-		i.report.Fail("primary key of "+name, "no unique index on "+t.cols["id"].name+" alone: each mark reads and locks the whole table",
+		i.report.Fail("primary key of "+name, "no unique index on "+t.cols["id"].Name+" alone: each mark reads and locks the whole table",
 			"ALTER TABLE "+t.from()+" ADD UNIQUE KEY ("+t.col("id")+");")
 	}
 	if t.due != "" {
@@ -84,27 +85,20 @@ func (t *Table) probes() []probe {
 
 func (i *inspection) probe(ctx context.Context, t outbox.Table, p probe) error {
 	check := strings.ToLower(p.privilege) + " privilege on " + t.String()
-	_, err := i.conn.ExecContext(ctx, p.statement)
-	described := describe("probe", err)
+	_, refused := i.conn.ExecContext(ctx, p.statement)
+	err := mysql.Describe("", refused)
 	switch {
 	case err == nil:
 		i.report.OK(check, "granted")
-	case errors.Is(described, ErrPrivilege):
-		i.report.Fail(check, "missing: "+p.without, "GRANT "+p.privilege+" ON "+outbox.QuoteTable(t)+" TO "+i.account+";")
-	case refusedFormat(described):
+	case errors.Is(err, ErrPrivilege):
+		i.report.Fail(check, "missing: "+p.without, "GRANT "+p.privilege+" ON "+outbox.QuoteTable(t)+" TO "+i.Account+";")
+	case mysql.Code(err) == mysql.CodeStatementFormat:
 		i.report.Fail("marks on "+t.String(), "binlog_format is STATEMENT, with which the server refuses the relay's updates (READ COMMITTED): no row can be marked",
 			"SET GLOBAL binlog_format='ROW'; and in the server's configuration, then reconnect")
-	case errors.Is(described, ErrReadOnly):
+	case errors.Is(err, ErrReadOnly):
 		i.report.Warn(check, "can't be told while the server is read-only", "")
 	default:
-		return err
+		return refused
 	}
 	return nil
-}
-
-// refusedFormat reports whether the server can't log a statement as a statement at this isolation level
-// (ER_BINLOG_STMT_MODE_AND_ROW_ENGINE).
-func refusedFormat(err error) bool {
-	refused, ok := errors.AsType[*Error](err)
-	return ok && refused.Number == 1665
 }

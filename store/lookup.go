@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -30,7 +31,7 @@ func (s *Store) Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]F
 			if err != nil {
 				return err
 			}
-			defer closeRows(rows)
+			defer mysql.CloseRows(rows)
 			for rows.Next() {
 				var id, msgID sql.RawBytes
 				var status int64

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -69,7 +70,7 @@ func (s *Store) MarkFailed(ctx context.Context, failures []Failure) ([]outbox.Re
 // again, and the retry_count that the first try saw tells whether its work has been done. That is what Memory keeps.
 func (s *Store) failSome(ctx context.Context, g failureGroup) (dead []outbox.Ref, err error) {
 	err = s.onTable(ctx, s.work, "mark rows failed in", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		return transact(ctx, conn, func(tx *sql.Tx) (err error) {
+		return mysql.Transact(ctx, conn, func(tx *sql.Tx) (err error) {
 			dead, err = s.failIn(ctx, tx, t, g.failures)
 			return err
 		})
@@ -131,7 +132,7 @@ func (s *Store) lockCounts(ctx context.Context, tx *sql.Tx, t *Table, failures [
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	for rows.Next() {
 		var id, msgID sql.RawBytes
 		var c counted
@@ -149,13 +150,13 @@ func (s *Store) lockCounts(ctx context.Context, tx *sql.Tx, t *Table, failures [
 }
 
 func (s *Store) countFailure(ctx context.Context, tx *sql.Tx, t *Table, f Failure, dead bool) error {
-	set := []string{s.becomes(t, outbox.Failed), t.col("next_retry_time") + "=NOW()+" + interval(f.Delay)}
+	set := []string{s.becomes(t, outbox.Failed), t.col("next_retry_time") + "=NOW()+" + mysql.Interval(f.Delay)}
 	if dead {
 		set = []string{s.becomes(t, outbox.Dead), t.col("next_retry_time") + "=NULL"}
 	}
 	set = append(set, t.col("retry_count")+"=COALESCE("+t.col("retry_count")+",0)+1", t.touched())
 	if t.HasLastError {
-		set = append(set, t.col("last_error")+"="+literal(t.fitError(f.Error)))
+		set = append(set, t.col("last_error")+"="+mysql.Literal(t.fitError(f.Error)))
 	}
 	_, err := tx.ExecContext(ctx, "UPDATE "+t.from()+t.byID()+" SET "+strings.Join(set, ",")+" WHERE "+t.these([]outbox.Ref{f.Ref})+
 		" AND "+t.col("status")+" IN ("+s.open()+")")
@@ -168,7 +169,7 @@ func (s *Store) MarkDead(ctx context.Context, failures []Failure) error {
 		_, err := s.update(ctx, s.work, "mark rows dead in", []outbox.Ref{f.Ref}, s.open(), func(t *Table) string {
 			set := s.becomes(t, outbox.Dead) + "," + t.col("next_retry_time") + "=NULL," + t.touched()
 			if t.HasLastError {
-				set += "," + t.col("last_error") + "=" + literal(t.fitError(f.Error))
+				set += "," + t.col("last_error") + "=" + mysql.Literal(t.fitError(f.Error))
 			}
 			return set
 		})
@@ -182,8 +183,8 @@ func (s *Store) MarkDead(ctx context.Context, failures []Failure) error {
 // fitError cuts a text to what the last_error column takes, and makes it valid UTF-8.
 func (t *Table) fitError(text string) string {
 	text = strings.ToValidUTF8(text, "?")
-	limit := int(t.cols["last_error"].length)
-	if strings.HasSuffix(t.cols["last_error"].kind, "text") {
+	limit := int(t.cols["last_error"].Chars)
+	if strings.HasSuffix(t.cols["last_error"].Type, "text") {
 		limit /= 4 // the length is in bytes here
 	}
 	if limit <= 0 || utf8.RuneCountInString(text) <= limit {

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -104,7 +106,7 @@ func TestS36MarkByMsgIDInAnyCharacterSet(t *testing.T) {
 			create := strings.Replace(outbox.Schema(outbox.Table{Name: "X"}, outbox.AllColumns()), "`X`", "%s", 1)
 			d := newDeskWith(t, srv, create+" DEFAULT CHARSET="+tc.charset)
 			d.exec(t, "INSERT INTO "+d.name()+" (msg_id,topic,msg_content,status,create_time,update_time) VALUES ("+
-				literal(tc.msgID)+","+literal(tc.topic)+","+literal(tc.content)+",0,NOW(),NOW())")
+				mysql.Literal(tc.msgID)+","+mysql.Literal(tc.topic)+","+mysql.Literal(tc.content)+",0,NOW(),NOW())")
 			if tc.stored != "" {
 				require.EqualValues(t, 1, d.count(t, "SELECT COUNT(*) FROM "+d.name()+" WHERE HEX(msg_content)='"+tc.stored+"'"), "the column holds its own bytes")
 			}
@@ -247,14 +249,13 @@ func TestMarkFailedTriedAgainAfterALostAnswer(t *testing.T) {
 			failures[i].Memory = new(Memory)
 		}
 		for range 2 {
-			conn, err := d.work.db.Conn(t.Context())
-			require.NoError(t, err)
-			require.NoError(t, transact(t.Context(), conn, func(tx *sql.Tx) error {
-				dead, err := d.failIn(t.Context(), tx, &table, failures)
-				assert.Equal(t, []outbox.Ref{failures[1].Ref}, dead)
-				return err
+			require.NoError(t, d.work.Run(t.Context(), "fail", func(ctx context.Context, conn *sql.Conn) error {
+				return mysql.Transact(ctx, conn, func(tx *sql.Tx) error {
+					dead, err := d.failIn(ctx, tx, &table, failures)
+					assert.Equal(t, []outbox.Ref{failures[1].Ref}, dead)
+					return err
+				})
 			}))
-			require.NoError(t, conn.Close())
 			assert.Equal(t, 1, d.state(t, failures[0].Ref).Retries, "one failure counts once")
 			assert.Equal(t, 1, d.state(t, failures[1].Ref).Retries)
 			assert.Equal(t, 0, d.state(t, failures[2].Ref).Retries)

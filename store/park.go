@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -61,7 +62,7 @@ func ParkedSlot(row *outbox.Row) (Slot, bool) {
 // parked renders the condition of parked rows.
 func (s *Store) parked(t *Table) string {
 	due := t.col("next_retry_time")
-	return t.col("status") + "=" + s.numberText(outbox.Pending) + " AND " + due + ">" + literal(civil(firstSlot)) + " AND " + due + "<=" + literal(civil(lastSlot))
+	return t.col("status") + "=" + s.numberText(outbox.Pending) + " AND " + due + ">" + mysql.Literal(civil(firstSlot)) + " AND " + due + "<=" + mysql.Literal(civil(lastSlot))
 }
 
 // Parking is a row and the slot to park it in.
@@ -101,7 +102,7 @@ func (s *Store) parkSome(ctx context.Context, rows []Parking) error {
 		var b strings.Builder
 		b.WriteString(s.becomes(t, outbox.Pending) + "," + t.touched() + "," + t.col("next_retry_time") + "=CASE " + t.col("id"))
 		for _, p := range rows {
-			b.WriteString(" WHEN " + t.formatID(p.ID) + " THEN " + literal(p.Slot.time()))
+			b.WriteString(" WHEN " + t.formatID(p.ID) + " THEN " + mysql.Literal(p.Slot.time()))
 		}
 		b.WriteString(" END")
 		return b.String()
@@ -119,7 +120,7 @@ func (s *Store) Parked(ctx context.Context, slot Slot, limit int) ([]outbox.Row,
 		var some []outbox.Row
 		err := s.onTable(ctx, s.scan, "read parked rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
 			some, err = s.readRows(ctx, conn, t, fmt.Sprintf("SELECT %s FROM %s%s WHERE %s=%s AND %s=%s ORDER BY %s LIMIT %d", t.selectList(), t.from(), t.byDue(),
-				t.col("status"), s.numberText(outbox.Pending), t.col("next_retry_time"), literal(slot.time()), t.col("id"), limit-len(found)))
+				t.col("status"), s.numberText(outbox.Pending), t.col("next_retry_time"), mysql.Literal(slot.time()), t.col("id"), limit-len(found)))
 			return err
 		})
 		if unlessGone(err) != nil {
@@ -139,7 +140,7 @@ func (s *Store) ClaimParked(ctx context.Context, refs []outbox.Ref, lease time.D
 func (s *Store) ParkedSlots(ctx context.Context) ([]Slot, error) {
 	var found []Slot
 	err := s.eachTable(ctx, "look for parked rows of", func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		times, err := column1(ctx, conn, "SELECT DISTINCT "+t.col("next_retry_time")+" FROM "+t.from()+t.byDue()+" WHERE "+s.parked(t))
+		times, err := mysql.Texts(ctx, conn, "SELECT DISTINCT "+t.col("next_retry_time")+" FROM "+t.from()+t.byDue()+" WHERE "+s.parked(t))
 		for _, text := range times {
 			if slot, ok := slotAt(text); ok {
 				found = append(found, slot)
@@ -167,7 +168,7 @@ func (s *Store) CountParked(ctx context.Context) (rows, keys int64, err error) {
 func (s *Store) DeadLetters(ctx context.Context) (map[outbox.Table][]uint64, error) {
 	dead := map[outbox.Table][]uint64{}
 	err := s.eachTable(ctx, "look for dead letters of", func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		texts, err := column1(ctx, conn, "SELECT "+t.col("id")+" FROM "+t.from()+t.byDue()+" WHERE "+t.col("status")+"="+s.numberText(outbox.Dead))
+		texts, err := mysql.Texts(ctx, conn, "SELECT "+t.col("id")+" FROM "+t.from()+t.byDue()+" WHERE "+t.col("status")+"="+s.numberText(outbox.Dead))
 		if err != nil {
 			return err
 		}
@@ -214,7 +215,7 @@ func (s *Store) ReadDead(ctx context.Context, table outbox.Table, ids []uint64, 
 func (s *Store) CanPark() error {
 	var errs []error
 	for _, t := range s.Tables() {
-		if t.cols["next_retry_time"].kind != "datetime" {
+		if t.cols["next_retry_time"].Type != "datetime" {
 			errs = append(errs, fmt.Errorf("%s: router.after_dead: hold needs %s to be a DATETIME, which reaches far enough: change the column, or use release",
 				t.Table, t.col("next_retry_time")))
 		}

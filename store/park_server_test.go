@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -83,7 +84,7 @@ func TestParkedRowsAreFoundByTheIndex(t *testing.T) {
 		d := newDesk(t, srv)
 		refs := d.fill(t, 20_000, "orders", "NULL")
 		k := SlotOf("orders", []byte("k"))
-		d.exec(t, "UPDATE "+d.name()+" SET next_retry_time="+literal(k.time()))
+		d.exec(t, "UPDATE "+d.name()+" SET next_retry_time="+mysql.Literal(k.time()))
 		d.exec(t, "ANALYZE TABLE "+d.name())
 		some := SlotOf("orders", []byte("some"))
 		require.NoError(t, d.Park(t.Context(), []Parking{{refs[10], some}, {refs[5], some}}))

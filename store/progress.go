@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -67,7 +68,7 @@ func (s *Store) window(ctx context.Context, conn *sql.Conn, t *Table, q Query, s
 	if going {
 		from = fmt.Sprintf(" AND %s>=%s AND (%s>%s OR %s>%s)", due, place.due, due, place.due, id, place.id)
 	}
-	ends, err := column1(ctx, conn, fmt.Sprintf("SELECT CONCAT(%s,'/',%s) FROM %s%s WHERE %s=%d AND %s<=NOW()%s%s ORDER BY %s,%s LIMIT 1 OFFSET %d",
+	ends, err := mysql.Texts(ctx, conn, fmt.Sprintf("SELECT CONCAT(%s,'/',%s) FROM %s%s WHERE %s=%d AND %s<=NOW()%s%s ORDER BY %s,%s LIMIT 1 OFFSET %d",
 		due, id, t.from(), t.byDue(), t.col("status"), s.number(status), due, t.dueFrom(q), from, due, id, lookRows-1))
 	if err != nil {
 		return "", err
@@ -80,7 +81,7 @@ func (s *Store) window(ctx context.Context, conn *sql.Conn, t *Table, q Query, s
 		return from, nil
 	}
 	at, last, _ := strings.Cut(ends[0], "/")
-	end := duePlace{due: literal(at), id: literal(last)}
+	end := duePlace{due: mysql.Literal(at), id: mysql.Literal(last)}
 	q.Progress.ahead[key] = end
 	return from + fmt.Sprintf(" AND %s<=%s AND (%s<%s OR %s<=%s)", due, end.due, due, end.due, id, end.id), nil
 }

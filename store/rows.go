@@ -8,13 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
-
-// querier is what a session and a transaction have in common.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
 
 // rowColumns are the meanings of an outbox.Row in the order of selectList.
 var rowColumns = [...]string{"id", "msg_id", "topic", "content", "status", "retry_count", "next_retry_time", "create_time", "key", "headers", "trace", "body_ref"}
@@ -28,9 +24,9 @@ func (t *Table) selectList() string {
 		switch {
 		case !ok:
 			list[i] = "NULL"
-		case c.kind == "timestamp":
+		case c.Type == "timestamp":
 			list[i] = "UNIX_TIMESTAMP(" + t.col(meaning) + ")"
-		case c.kind == "datetime":
+		case c.Type == "datetime":
 			// Under a name of its own the driver would parse it, were it asked to; as text any zero or partial date passes.
 			list[i] = "CONCAT(" + t.col(meaning) + ")"
 		default:
@@ -41,12 +37,12 @@ func (t *Table) selectList() string {
 }
 
 // readRows runs a query whose columns are selectList's.
-func (s *Store) readRows(ctx context.Context, q querier, t *Table, query string) ([]outbox.Row, error) {
+func (s *Store) readRows(ctx context.Context, q mysql.Querier, t *Table, query string) ([]outbox.Row, error) {
 	rows, err := q.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	var result []outbox.Row
 	var raw [len(rowColumns)]sql.RawBytes
 	var into [len(rowColumns)]any
@@ -100,7 +96,7 @@ func content(raw sql.RawBytes) []byte {
 
 // timeText tells a time as the stream does: a DATETIME as the server prints it, a TIMESTAMP in UTC.
 func (t *Table) timeText(meaning string, raw []byte) string {
-	if len(raw) == 0 || t.cols[meaning].kind != "timestamp" {
+	if len(raw) == 0 || t.cols[meaning].Type != "timestamp" {
 		return string(raw)
 	}
 	whole, fraction, _ := strings.Cut(string(raw), ".")

@@ -9,7 +9,6 @@ package store
 
 import (
 	"context"
-	"crypto/tls"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -21,18 +20,13 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
 // Config says where the tables are and how they look.
 type Config struct {
-	// Addr is host:port, or the path of a socket.
-	Addr           string
-	User, Password string
-	// TLS is nil for none. TLSOptional falls back to plain text when the server has no TLS ("preferred"), and makes up
-	// an unverified TLS configuration when none is given.
-	TLS         *tls.Config
-	TLSOptional bool
+	mysql.Config // the primary
 	// Tables are patterns `database.table`; a part between slashes is an anchored regular expression.
 	Tables   []string
 	Columns  outbox.Columns
@@ -76,13 +70,8 @@ func (c Config) Validate() error {
 	if c.Addr == "" {
 		problems = append(problems, errors.New("address is empty: give host:port"))
 	}
-	if len(c.Tables) == 0 {
-		problems = append(problems, errors.New("tables is empty: name at least one database.table"))
-	}
-	for _, text := range c.Tables {
-		if _, err := parsePattern(text, false); err != nil {
-			problems = append(problems, err)
-		}
+	if _, err := mysql.ParsePatterns(c.Tables); err != nil {
+		problems = append(problems, err)
 	}
 	problems = append(problems, c.Archive.validate())
 	numbers := c.withDefaults().Statuses
@@ -98,11 +87,11 @@ func (c Config) Validate() error {
 type Store struct {
 	cfg    Config
 	log    zerolog.Logger
-	server server
+	server mysql.Server
 	// marks is the one session that marks; work runs the short statements; scan runs those that may read much; acks is the one
 	// session that takes reports, with small row images as marks has.
-	marks, work, scan, acks *pool
-	archive                 *pool         // moves rows to the history, one session
+	marks, work, scan, acks *mysql.Pool
+	archive                 *mysql.Pool   // moves rows to the history, one session
 	turn                    atomic.Uint32 // which table's candidates are asked for first
 
 	mu     sync.RWMutex
@@ -119,33 +108,56 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger) (*Store, error) {
 	}
 	cfg = cfg.withDefaults()
 	s := &Store{cfg: cfg, log: log.With().Str("component", "store").Logger()}
-	quick, err := newConnector(cfg, quickReadTimeout, false, s.log)
-	if err != nil {
-		return nil, err
+	if err := s.connect(); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	marking, err := newConnector(cfg, quickReadTimeout, true, s.log)
-	if err != nil {
-		return nil, err
-	}
-	slow, err := newConnector(cfg, slowReadTimeout, false, s.log)
-	if err != nil {
-		return nil, err
-	}
-	archiving, err := newArchiveConnector(cfg, s.log)
-	if err != nil {
-		return nil, err
-	}
-	s.work, s.marks, s.scan, s.archive = newPool(quick, 4), newPool(marking, 1), newPool(slow, 2), newPool(archiving, 1)
-	s.acks = newPool(marking, 1)
 	if err := s.Refresh(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
+// connect makes the pools. Together they are the most connections that the store ever has.
+func (s *Store) connect() error {
+	for _, pool := range []struct {
+		into **mysql.Pool
+		opts mysql.Options
+	}{
+		{&s.work, mysql.Options{Size: 4}},
+		{&s.marks, mysql.Options{Size: 1, SmallImages: true}},
+		{&s.acks, mysql.Options{Size: 1, SmallImages: true}},
+		{&s.scan, mysql.Options{Size: 2, ReadTimeout: mysql.SlowRead}},
+		{&s.archive, mysql.Options{Size: 1, ReadTimeout: mysql.SlowRead, SmallImages: true, Setup: []string{archiveSQL}}},
+	} {
+		pool.opts.FoundRows = s.cfg.foundRows
+		made, err := mysql.NewPool(s.cfg.Config, pool.opts, s.log)
+		if err != nil {
+			return err
+		}
+		*pool.into = made
+	}
+	return nil
+}
+
 // Close gives the connections back. No other method may be called afterwards.
 func (s *Store) Close() error {
-	return errors.Join(s.marks.close(), s.work.close(), s.scan.close(), s.archive.close(), s.acks.close())
+	var errs []error
+	for _, pool := range []*mysql.Pool{s.marks, s.work, s.scan, s.archive, s.acks} {
+		if pool != nil {
+			errs = append(errs, pool.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// AcquireLock waits until the leader's lock of a source is had on the primary, or ctx ends.
+func (s *Store) AcquireLock(ctx context.Context, source string) (*mysql.Lock, error) {
+	return mysql.AcquireLock(ctx, s.cfg.Config, source, s.cfg.LockLease, s.log)
+}
+
+// LockHolder reports whether some session holds the leader's lock of a source, and which.
+func (s *Store) LockHolder(ctx context.Context, source string) (held bool, holder string, err error) {
+	return s.work.LockHolder(ctx, source)
 }
 
 // Tables returns the tables as they were found last.
@@ -159,9 +171,9 @@ func (s *Store) Tables() []Table {
 // they were.
 func (s *Store) Refresh(ctx context.Context) error {
 	var tables []Table
-	var srv server
-	err := s.work.run(ctx, "look at the tables", func(ctx context.Context, conn *sql.Conn) (err error) {
-		if srv, err = readServer(ctx, conn); err != nil {
+	var srv mysql.Server
+	err := s.work.Run(ctx, "look at the tables", func(ctx context.Context, conn *sql.Conn) (err error) {
+		if srv, err = mysql.ReadServer(ctx, conn); err != nil {
 			return err
 		}
 		tables, err = resolve(ctx, conn, srv, s.cfg)
@@ -198,7 +210,7 @@ func (s *Store) table(name outbox.Table) (*Table, error) {
 	if t, ok := s.byName[name]; ok {
 		return t, nil
 	}
-	if s.server.foldNames {
+	if s.server.FoldNames {
 		for i := range s.tables {
 			if t := &s.tables[i]; strings.EqualFold(t.Database, name.Database) && strings.EqualFold(t.Name, name.Name) {
 				return t, nil
@@ -208,7 +220,7 @@ func (s *Store) table(name outbox.Table) (*Table, error) {
 	return nil, schemaError(ErrGone, "%s is none of the tables found for this source; it may have been renamed or dropped", name)
 }
 
-func (s *Store) features() server {
+func (s *Store) features() mysql.Server {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.server
@@ -224,16 +236,16 @@ func (s *Store) open() string {
 
 // onTable runs fn with the table's present description, and once more with a fresh one when the server says that the
 // description is out of date.
-func (s *Store) onTable(ctx context.Context, p *pool, op string, name outbox.Table, fn func(ctx context.Context, conn *sql.Conn, t *Table) error) error {
+func (s *Store) onTable(ctx context.Context, p *mysql.Pool, op string, name outbox.Table, fn func(ctx context.Context, conn *sql.Conn, t *Table) error) error {
 	attempt := func() error {
 		t, err := s.table(name)
 		if err != nil {
 			return err
 		}
-		return p.run(ctx, op+" "+name.String(), func(ctx context.Context, conn *sql.Conn) error { return fn(ctx, conn, t) })
+		return p.Run(ctx, op+" "+name.String(), func(ctx context.Context, conn *sql.Conn) error { return fn(ctx, conn, t) })
 	}
 	err := attempt()
-	var refused *Error
+	var refused *mysql.Error
 	// A table that is not known may be a new shard, or one that was renamed away and is back.
 	if errors.Is(err, ErrGone) || errors.As(err, &refused) && refused.Number != 0 && errors.Is(err, ErrSchema) {
 		again := s.Refresh(ctx)

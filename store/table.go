@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -19,7 +20,7 @@ type Table struct {
 	// Which of the optional columns the table has.
 	HasKey, HasHeaders, HasLastError, HasTrace, HasBodyRef bool
 
-	cols map[string]column // by the meaning's field name in outbox.Columns
+	cols map[string]mysql.Column // by the meaning's field name in outbox.Columns
 	// primary is the name of the unique index on the id alone, due of the one on (status, next_retry_time); "" when
 	// there is none.
 	primary, due string
@@ -28,52 +29,28 @@ type Table struct {
 	msgIDUnique  bool
 }
 
-// column is one column that the relay uses, under the name that the server gives it.
-type column struct {
-	name    string
-	kind    string // DATA_TYPE, lower case
-	charset string // "" for a column that is no text
-	collate string
-	length  int64 // CHARACTER_MAXIMUM_LENGTH
-}
-
-// binary reports whether the column holds bytes without a character set.
-func (c column) binary() bool {
-	return c.charset == "" && (strings.HasSuffix(c.kind, "binary") || strings.HasSuffix(c.kind, "blob"))
-}
-
-func (c column) integer() bool {
-	switch c.kind {
-	case "tinyint", "smallint", "mediumint", "int", "bigint":
-		return true
-	}
-	return false
-}
-
-func (c column) temporal() bool { return c.kind == "datetime" || c.kind == "timestamp" }
-
 // need says what a column must be to serve.
 type need struct {
 	meaning  string
 	name     string
 	optional bool
-	fits     func(column) bool
+	fits     func(mysql.Column) bool
 	type_    string // the type to tell when it does not fit
 }
 
 // needs lists the columns by their meaning.
 func needs(c outbox.Columns) []need {
-	anything := func(column) bool { return true }
+	anything := func(mysql.Column) bool { return true }
 	return []need{
-		{meaning: "id", name: c.ID, fits: column.integer, type_: "BIGINT"},
+		{meaning: "id", name: c.ID, fits: mysql.Column.Integer, type_: "BIGINT"},
 		{meaning: "msg_id", name: c.MsgID, fits: anything},
 		{meaning: "topic", name: c.Topic, fits: anything},
 		{meaning: "content", name: c.Content, fits: anything},
-		{meaning: "status", name: c.Status, fits: column.integer, type_: "TINYINT"},
-		{meaning: "retry_count", name: c.RetryCount, fits: column.integer, type_: "INT"},
-		{meaning: "next_retry_time", name: c.NextRetryTime, fits: column.temporal, type_: "DATETIME"},
-		{meaning: "create_time", name: c.CreateTime, fits: column.temporal, type_: "DATETIME"},
-		{meaning: "update_time", name: c.UpdateTime, fits: column.temporal, type_: "DATETIME"},
+		{meaning: "status", name: c.Status, fits: mysql.Column.Integer, type_: "TINYINT"},
+		{meaning: "retry_count", name: c.RetryCount, fits: mysql.Column.Integer, type_: "INT"},
+		{meaning: "next_retry_time", name: c.NextRetryTime, fits: mysql.Column.Temporal, type_: "DATETIME"},
+		{meaning: "create_time", name: c.CreateTime, fits: mysql.Column.Temporal, type_: "DATETIME"},
+		{meaning: "update_time", name: c.UpdateTime, fits: mysql.Column.Temporal, type_: "DATETIME"},
 		{meaning: "key", name: c.Key, optional: true, fits: anything},
 		{meaning: "headers", name: c.Headers, optional: true, fits: anything},
 		{meaning: "last_error", name: c.LastError, optional: true, fits: anything},
@@ -83,12 +60,12 @@ func needs(c outbox.Columns) []need {
 }
 
 // col returns the quoted name of the column with a meaning.
-func (t *Table) col(meaning string) string { return identifier(t.cols[meaning].name) }
+func (t *Table) col(meaning string) string { return mysql.Identifier(t.cols[meaning].Name) }
 
 func (t *Table) has(meaning string) bool { _, ok := t.cols[meaning]; return ok }
 
 // from returns the quoted table, for a FROM or an UPDATE.
-func (t *Table) from() string { return identifier(t.Database) + "." + identifier(t.Name) }
+func (t *Table) from() string { return mysql.Identifier(t.Database) + "." + mysql.Identifier(t.Name) }
 
 // byID and byDue are the index hints: stale statistics must never turn a batch into a scan (or a lock) of the table.
 func (t *Table) byID() string { return hint(t.primary) }
@@ -101,7 +78,7 @@ func hint(index string) string {
 	if index == "" {
 		return ""
 	}
-	return " FORCE INDEX (" + identifier(index) + ")"
+	return " FORCE INDEX (" + mysql.Identifier(index) + ")"
 }
 
 // formatID renders the 64 bits of an id as the table's column means them.
@@ -130,12 +107,12 @@ func (t *Table) msgID(id string) string { return t.text("msg_id", id) }
 func (t *Table) text(meaning, value string) string {
 	c := t.cols[meaning]
 	switch {
-	case c.binary():
-		return binaryLiteral(value)
-	case c.charset == "" || c.charset == "utf8mb4" || ascii(value):
-		return literal(value)
+	case c.Binary():
+		return mysql.BinaryLiteral(value)
+	case c.Charset == "" || c.Charset == "utf8mb4" || ascii(value):
+		return mysql.Literal(value)
 	}
-	return "CONVERT(" + literal(value) + " USING " + c.charset + ") COLLATE " + c.collate
+	return "CONVERT(" + mysql.Literal(value) + " USING " + c.Charset + ") COLLATE " + c.Collation
 }
 
 func ascii(s string) bool {
@@ -143,96 +120,67 @@ func ascii(s string) bool {
 }
 
 // resolve finds the tables that the patterns name, and looks at their columns and indexes.
-func resolve(ctx context.Context, conn *sql.Conn, srv server, cfg Config) ([]Table, error) {
-	patterns := make([]pattern, 0, len(cfg.Tables))
-	for _, text := range cfg.Tables {
-		p, err := parsePattern(text, srv.foldNames)
-		if err != nil {
-			return nil, err
-		}
-		patterns = append(patterns, p)
-	}
-	databases, err := column1(ctx, conn, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY 1")
+func resolve(ctx context.Context, conn *sql.Conn, srv mysql.Server, cfg Config) ([]Table, error) {
+	patterns, err := mysql.ParsePatterns(cfg.Tables)
 	if err != nil {
 		return nil, err
 	}
-	names := map[string][]string{} // the tables of each database that some pattern names
-	for _, database := range databases {
-		if !slices.ContainsFunc(patterns, func(p pattern) bool { return p.database.match(database) }) {
-			continue
-		}
-		names[database], err = column1(ctx, conn, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+
-			literal(database)+" AND TABLE_TYPE IN ('BASE TABLE','SYSTEM VERSIONED') ORDER BY 1")
-		if err != nil {
-			return nil, err
+	patterns = patterns.FoldCase(srv.FoldNames).Excluding(cfg.history())
+	there, err := mysql.ListTables(ctx, conn, patterns)
+	if err != nil {
+		return nil, err
+	}
+	histories := there.Where(func(t outbox.Table) bool { return patterns.Names(t) && patterns.IsHistory(t) })
+	if err := checkHistories(ctx, conn, histories); err != nil {
+		return nil, err
+	}
+	wanted := there.Where(patterns.Match)
+	for _, p := range patterns.All() {
+		if !slices.ContainsFunc(wanted, func(t outbox.Table) bool { return p.Match(t, srv.FoldNames) }) {
+			return nil, noMatch(p, there.Near(p, srv.FoldNames))
 		}
 	}
 	var tables []Table
-	for _, database := range databases {
-		wanted := slices.DeleteFunc(slices.Clone(names[database]), func(table string) bool {
-			return !named(patterns, database, table)
-		})
-		if wanted, err = withoutHistories(ctx, conn, cfg.Archive, patterns, srv, database, wanted); err != nil {
-			return nil, err
+	for _, database := range there.Databases {
+		var names []string
+		for _, t := range wanted {
+			if t.Database == database {
+				names = append(names, t.Name)
+			}
 		}
-		looked, err := lookAt(ctx, conn, srv, cfg.Columns, database, wanted)
+		looked, err := lookAt(ctx, conn, srv, cfg.Columns, database, names)
 		if err != nil {
 			return nil, err
 		}
 		tables = append(tables, looked...)
 	}
-	for _, p := range patterns {
-		if !slices.ContainsFunc(tables, func(t Table) bool { return p.database.match(t.Database) && p.table.match(t.Name) }) {
-			return nil, noMatch(p, databases, names)
-		}
-	}
 	return tables, nil
 }
 
-// noMatch tells what a pattern missed and what may have been meant.
-func noMatch(p pattern, databases []string, names map[string][]string) error {
-	var near []string
-	for database, tables := range names {
-		if p.database.match(database) {
-			for _, table := range nearest(p.table.literal, tables) {
-				near = append(near, database+"."+table)
-			}
-		}
-	}
-	if len(names) == 0 || len(near) == 0 {
-		near = append(near, nearest(p.database.literal, databases)...)
-	}
-	slices.Sort(near)
+// noMatch says what a pattern missed and what may have been meant.
+func noMatch(p mysql.Pattern, near []string) error {
 	hint := "create it with `outbox-relay init`, correct `source.tables`, or grant the user a privilege on it (tables without one are invisible)"
 	if len(near) > 0 {
-		hint = "did you mean " + strings.Join(slices.Compact(near), ", ") + "? Otherwise " + hint
+		hint = "did you mean " + strings.Join(near, ", ") + "? Otherwise " + hint
 	}
-	return schemaError(ErrGone, "no table matches %s; %s", p.text, hint)
+	return schemaError(ErrGone, "no table matches %s; %s", p, hint)
 }
 
 // lookAt reads the columns and indexes of some tables of one database.
-func lookAt(ctx context.Context, conn *sql.Conn, srv server, columns outbox.Columns, database string, names []string) ([]Table, error) {
+func lookAt(ctx context.Context, conn *sql.Conn, srv mysql.Server, columns outbox.Columns, database string, names []string) ([]Table, error) {
 	tables := make([]Table, 0, len(names))
 	for some := range slices.Chunk(names, 200) {
-		where := " WHERE TABLE_SCHEMA = " + literal(database) + " AND TABLE_NAME IN (" + literals(some) + ")"
-		found, err := readColumns(ctx, conn, where)
-		if err != nil {
-			return nil, err
-		}
-		indexes, err := readIndexes(ctx, conn, srv, where)
-		if err != nil {
-			return nil, err
-		}
-		engines, err := pairs(ctx, conn, "SELECT TABLE_NAME, COALESCE(ENGINE,'') FROM information_schema.TABLES"+where)
+		shapes, err := mysql.ReadShapes(ctx, conn, srv, database, some)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range some {
-			t := Table{Table: outbox.Table{Database: database, Name: name}, engine: engines[name]}
-			if err := t.take(columns, found[name]); err != nil {
+			shape := shapes[name]
+			t := Table{Table: outbox.Table{Database: database, Name: name}, engine: shape.Engine}
+			if err := t.take(columns, shape.Columns); err != nil {
 				return nil, err
 			}
-			t.chooseIndexes(indexes[name])
+			t.chooseIndexes(shape.Indexes)
 			tables = append(tables, t)
 		}
 	}
@@ -240,41 +188,62 @@ func lookAt(ctx context.Context, conn *sql.Conn, srv server, columns outbox.Colu
 }
 
 // take picks the columns that the relay uses and checks that they can serve.
-func (t *Table) take(columns outbox.Columns, found []foundColumn) error {
-	t.cols = map[string]column{}
+func (t *Table) take(columns outbox.Columns, found []mysql.Column) error {
+	t.cols = map[string]mysql.Column{}
 	for _, n := range needs(columns) {
-		i := slices.IndexFunc(found, func(c foundColumn) bool { return n.name != "" && strings.EqualFold(c.name, n.name) })
+		i := slices.IndexFunc(found, func(c mysql.Column) bool { return n.name != "" && strings.EqualFold(c.Name, n.name) })
 		if i < 0 {
 			if n.optional {
 				continue
 			}
 			return t.lacks(n, found)
 		}
-		if !n.fits(found[i].column) {
+		if !n.fits(found[i]) {
 			return schemaError(ErrSchema, "column %s of %s is %s and can't serve as %s; change it to %s",
-				found[i].name, t, strings.ToUpper(found[i].kind), n.meaning, n.type_)
+				found[i].Name, t, strings.ToUpper(found[i].Type), n.meaning, n.type_)
 		}
-		t.cols[n.meaning] = found[i].column
-		if n.meaning == "id" {
-			t.Unsigned = found[i].unsigned
-		}
+		t.cols[n.meaning] = found[i]
 	}
+	t.Unsigned = t.cols["id"].Unsigned()
 	t.HasKey, t.HasHeaders, t.HasLastError, t.HasTrace = t.has("key"), t.has("headers"), t.has("last_error"), t.has("trace")
 	t.HasBodyRef = t.has("body_ref")
 	return nil
 }
 
-func (t *Table) lacks(n need, found []foundColumn) error {
+func (t *Table) lacks(n need, found []mysql.Column) error {
 	names := make([]string, len(found))
 	for i, c := range found {
-		names[i] = c.name
+		names[i] = c.Name
 	}
 	hint := ""
-	if near := nearest(n.name, names); len(near) > 0 {
+	if near := mysql.Nearest(n.name, names); len(near) > 0 {
 		hint = fmt.Sprintf(" (did you mean %s?)", strings.Join(near, ", "))
 	}
 	if len(found) == 0 {
 		hint = " (the user sees no column at all: grant SELECT)"
 	}
 	return schemaError(ErrSchema, "%s has no column %s%s; add it, or name the right one in `source.columns.%s`", t, n.name, hint, n.meaning)
+}
+
+// chooseIndexes finds the indexes by their columns: their names are the user's business.
+func (t *Table) chooseIndexes(indexes []mysql.Index) {
+	id, msgID := t.cols["id"].Name, t.cols["msg_id"].Name
+	due := []string{t.cols["status"].Name, t.cols["next_retry_time"].Name}
+	for _, index := range indexes {
+		unique := index.Unique && index.Is(msgID)
+		t.msgIDUnique = t.msgIDUnique || unique
+		if !index.Usable {
+			continue
+		}
+		if index.Begins(msgID) && (t.byMsg == "" || unique) {
+			t.byMsg = index.Name
+		}
+		if index.Unique && index.Is(id) && (t.primary == "" || index.Name == "PRIMARY") {
+			t.primary = index.Name
+		}
+		// The shorter index is the better one: behind it InnoDB keeps the primary key, so that rows come in id order.
+		if index.Begins(due...) && (t.due == "" || index.Is(due...)) {
+			t.due = index.Name
+		}
+	}
 }

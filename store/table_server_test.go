@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -32,7 +33,7 @@ func (d *desk) tryOpen(t *testing.T, tables ...string) (names []string, err erro
 func TestS41NamesAreAnchoredAndLookAlikesAreNot(t *testing.T) {
 	both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		database := identifier(d.table.Database)
+		database := mysql.Identifier(d.table.Database)
 		for _, name := range []string{"local_message_bak", "xlocal_message", "local_message_1", "local_message_22", "`lösch`"} {
 			d.exec(t, "CREATE TABLE "+database+"."+name+" LIKE "+d.name())
 		}
@@ -133,7 +134,7 @@ func TestRefreshFindsNewShardsAndColumns(t *testing.T) {
 		s := open(t, cfg)
 		table := s.Tables()[0]
 		assert.False(t, table.HasLastError || table.HasKey || table.HasHeaders || table.HasTrace)
-		d.exec(t, "CREATE TABLE "+identifier(d.table.Database)+".local_message2 LIKE "+d.name())
+		d.exec(t, "CREATE TABLE "+mysql.Identifier(d.table.Database)+".local_message2 LIKE "+d.name())
 		d.exec(t, "ALTER TABLE "+d.name()+" ADD COLUMN LAST_ERROR TEXT, ADD COLUMN msg_key BIGINT")
 		require.NoError(t, s.Refresh(t.Context()))
 		require.Len(t, s.Tables(), 2)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -32,7 +33,7 @@ func (s *Store) claimed(t *Table, lease time.Duration) string {
 	due, updated := t.col("next_retry_time"), t.col("update_time")
 	seconds := int64(lease / time.Second)
 	return fmt.Sprintf("%s=%s AND %s>NOW() AND %s<=NOW()+%s AND TIMESTAMPDIFF(SECOND,%s,%s) BETWEEN %d AND %d",
-		t.col("status"), s.numberText(outbox.Pending), due, due, interval(lease), updated, due, seconds-1, seconds+1)
+		t.col("status"), s.numberText(outbox.Pending), due, due, mysql.Interval(lease), updated, due, seconds-1, seconds+1)
 }
 
 func (s *Store) selectTopics(t *Table, condition string) string {
@@ -44,7 +45,7 @@ func (s *Store) topics(ctx context.Context, query func(*Table) string) ([]string
 	topics := map[string]bool{}
 	for _, table := range s.Tables() {
 		err := s.onTable(ctx, s.scan, "read the open topics of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-			found, err := column1(ctx, conn, query(t))
+			found, err := mysql.Texts(ctx, conn, query(t))
 			for _, topic := range found {
 				topics[topic] = true
 			}
@@ -72,7 +73,7 @@ func (s *Store) topicsQuery(t *Table, lease time.Duration, everything bool) stri
 
 // exactTopic renders the topic so that it compares by its bytes, in UTF-8.
 func (t *Table) exactTopic() string {
-	if t.cols["topic"].binary() {
+	if t.cols["topic"].Binary() {
 		return t.col("topic")
 	}
 	return "CAST(CONVERT(" + t.col("topic") + " USING utf8mb4) AS BINARY)"

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -155,14 +156,14 @@ func (s *Store) dropReported(ctx context.Context, x *UnreportedScan, l lane) err
 func (s *Store) unreported(t *Table, q UnreportedQuery) string {
 	parts := []string{t.col("status") + "=" + s.numberText(outbox.Sent)}
 	if q.Topic != "" {
-		parts = append(parts, t.exactTopic()+"="+literal(q.Topic))
+		parts = append(parts, t.exactTopic()+"="+mysql.Literal(q.Topic))
 	}
 	if q.For > 0 {
-		parts = append(parts, t.col("update_time")+"<=NOW()-"+interval(q.For))
+		parts = append(parts, t.col("update_time")+"<=NOW()-"+mysql.Interval(q.For))
 	}
 	if q.Shared {
 		parts = append(parts, "NOT EXISTS (SELECT 1 FROM "+outbox.QuoteTable(s.cfg.ackTable(t.Table))+" AS a WHERE a.msg_id=CONVERT("+
-			t.from()+"."+t.col("msg_id")+" USING utf8mb4) COLLATE utf8mb4_bin AND a.consumer_group="+literal(q.Group)+")")
+			t.from()+"."+t.col("msg_id")+" USING utf8mb4) COLLATE utf8mb4_bin AND a.consumer_group="+mysql.Literal(q.Group)+")")
 	}
 	return strings.Join(parts, " AND ")
 }
@@ -200,7 +201,7 @@ func (s *Store) windowEnd(ctx context.Context, conn *sql.Conn, t *Table, l lane,
 	if err != nil {
 		return end, 0, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	var id, text sql.RawBytes
 	for ; rows.Next(); n++ {
 		if err := rows.Scan(&text, &id); err != nil {
@@ -231,7 +232,7 @@ func (s *Store) stretch(t *Table, l lane, at spot) string {
 	case at.id == "":
 		return sent + " IS NOT NULL"
 	}
-	return sent + ">=" + literal(at.due) + " AND (" + due + ">" + literal(at.due) + " OR " + id + ">" + at.id + ")"
+	return sent + ">=" + mysql.Literal(at.due) + " AND (" + due + ">" + mysql.Literal(at.due) + " OR " + id + ">" + at.id + ")"
 }
 
 // upTo renders the end of a window.
@@ -240,7 +241,7 @@ func (t *Table) upTo(l lane, end spot) string {
 	if !l.timed {
 		return " AND " + id + "<=" + end.id
 	}
-	return " AND " + due + "<=" + literal(end.due) + " AND (" + due + "<" + literal(end.due) + " OR " + id + "<=" + end.id + ")"
+	return " AND " + due + "<=" + mysql.Literal(end.due) + " AND (" + due + "<" + mysql.Literal(end.due) + " OR " + id + "<=" + end.id + ")"
 }
 
 // readSent runs a query whose columns are messageList's, and the times of update_time and next_retry_time.
@@ -249,7 +250,7 @@ func (s *Store) readSent(ctx context.Context, conn *sql.Conn, t *Table, query st
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	for rows.Next() {
 		var m SentMessage
 		var marked sql.NullFloat64

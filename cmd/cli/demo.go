@@ -12,9 +12,9 @@ import (
 	"example.com/outbox-relay/internal/demo"
 	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
-	"example.com/outbox-relay/store"
 )
 
 type demoFlags struct {
@@ -114,7 +114,7 @@ func (s *scope) stageTable(ctx context.Context, cfg *demo.Config) error {
 	if err != nil {
 		return exit(ExitUsage, err)
 	}
-	cfg.DB, err = store.OpenService(primary, cfg.Writers+2, s.log) // two more, which look on
+	cfg.DB, err = mysql.OpenService(primary.Config, cfg.Writers+2, s.log) // two more, which look on
 	return err
 }
 

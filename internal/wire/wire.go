@@ -18,6 +18,7 @@ import (
 	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/internal/reports"
 	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/relay"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/retry/trouble"
@@ -35,6 +36,17 @@ func Owner() string {
 	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }
 
+// serverOf returns how a server of a source is reached.
+func serverOf(s config.Source, server config.Server) (mysql.Config, error) {
+	tls, err := server.TLSConfig()
+	if err != nil {
+		return mysql.Config{}, fmt.Errorf("source %s: %w", s.Name, err)
+	}
+	return mysql.Config{
+		Addr: server.Address, User: server.User, Password: server.Password.Reveal(), TLS: tls, TLSOptional: server.TLSOptional(),
+	}, nil
+}
+
 // Stream returns how the binlog of a source is read.
 func Stream(c *config.Config, s config.Source) (canal.Config, error) {
 	server := s.Reader()
@@ -50,13 +62,12 @@ func Stream(c *config.Config, s config.Source) (canal.Config, error) {
 
 // Primary returns how the rows of a source are marked.
 func Primary(c *config.Config, s config.Source) (store.Config, error) {
-	tls, err := s.Primary.TLSConfig()
+	server, err := serverOf(s, s.Primary)
 	if err != nil {
-		return store.Config{}, fmt.Errorf("source %s: %w", s.Name, err)
+		return store.Config{}, err
 	}
 	return store.Config{
-		Addr: s.Primary.Address, User: s.Primary.User, Password: s.Primary.Password.Reveal(), TLS: tls,
-		TLSOptional: s.Primary.TLSOptional(), Tables: s.Tables, Columns: s.Columns.Outbox(), Statuses: s.Statuses.Outbox(),
+		Config: server, Tables: s.Tables, Columns: s.Columns.Outbox(), Statuses: s.Statuses.Outbox(),
 		StreamUser: s.Reader().User, LockLease: c.Leader.Lease, Archive: archiving(c),
 		AckTable: c.Acks.Table, NeedAcks: c.Acks.Enabled && AckRules(c, nil).NeedTable(),
 	}, nil

@@ -15,6 +15,7 @@ import (
 
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/internal/diagnose"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/test/rig"
 )
@@ -25,12 +26,12 @@ func TestInitScriptMakesATableAndUsersThatDo(t *testing.T) {
 	t.Parallel()
 	server := rig.MySQL(t, rig.Own())
 	project := loadAll(t)
-	mysql := service(t, project, "mysql")
-	text, err := os.ReadFile(mounted(t, mysql, "/docker-entrypoint-initdb.d/10-outbox.sh"))
+	container := service(t, project, "mysql")
+	text, err := os.ReadFile(mounted(t, container, "/docker-entrypoint-initdb.d/10-outbox.sh"))
 	require.NoError(t, err)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mysql"), []byte("#!/bin/sh\ncat\n"), 0o700))
-	run := exec.CommandContext(t.Context(), "bash", "-c", outside(t, project, mysql, string(text)))
+	run := exec.CommandContext(t.Context(), "bash", "-c", outside(t, project, container, string(text)))
 	run.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
 	sql, err := run.Output()
 	require.NoError(t, err)
@@ -48,7 +49,7 @@ func TestInitScriptMakesATableAndUsersThatDo(t *testing.T) {
 
 	source := relayConfig(t, project, "relay-1").Sources[0]
 	report, err := store.Inspect(t.Context(), store.Config{
-		Addr: server.Addr, User: source.Primary.User, Password: source.Primary.Password.Reveal(), Tables: source.Tables,
+		Config: mysql.Config{Addr: server.Addr, User: source.Primary.User, Password: source.Primary.Password.Reveal()}, Tables: source.Tables,
 		Columns: source.Columns.Outbox(), Statuses: source.Statuses.Outbox(),
 	})
 	require.NoError(t, err)
