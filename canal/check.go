@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/client"
-	"github.com/go-mysql-org/go-mysql/mysql"
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 )
 
 // checkStreamable tells whether the server writes a binlog that the relay can read. The reasons are ErrCannotStream.
@@ -23,11 +23,11 @@ func checkStreamable(ctx context.Context, q querier, s *server) error {
 		return cannotStream("binlog_format is %s: run SET GLOBAL binlog_format = 'ROW', make it permanent in the server's configuration, and reconnect the writers",
 			format)
 	}
-	if !s.mariadb() && !s.atLeast(5, 7, 6) {
-		return cannotStream("server version %s is too old: MySQL 5.7.6 or MariaDB 10.6 is needed", s.text)
+	if !s.MariaDB && !s.AtLeast(5, 7, 6) {
+		return cannotStream("server version %s is too old: MySQL 5.7.6 or MariaDB 10.6 is needed", s.Version)
 	}
-	if s.mariadb() && !s.atLeast(10, 6, 0) {
-		return cannotStream("server version %s is too old: MySQL 5.7.6 or MariaDB 10.6 is needed", s.text)
+	if s.MariaDB && !s.AtLeast(10, 6, 0) {
+		return cannotStream("server version %s is too old: MySQL 5.7.6 or MariaDB 10.6 is needed", s.Version)
 	}
 	// The binlog itself is asked for, because the right to it may be missing.
 	if _, err := s.end(ctx, q); err != nil {
@@ -64,20 +64,20 @@ func (s *server) logsReplicaUpdates() bool {
 // replicating reports whether the server receives from another one. MariaDB shows the replica's status only to who has a
 // right that the relay does without, but anybody may count the threads that apply.
 func (s *server) replicating(ctx context.Context, q querier) (bool, error) {
-	if s.mariadb() {
+	if s.MariaDB {
 		result, err := q.query(ctx, "SHOW GLOBAL STATUS LIKE 'Slaves_running'")
 		if err != nil {
 			return false, fmt.Errorf("count the replica's threads: %w", err)
 		}
-		return result.RowNumber() > 0 && text(result, 0, 1) != "0", nil
+		return result.Len() > 0 && result.Text(0, 1) != "0", nil
 	}
 	result, err := q.query(ctx, s.showReplicaStatus())
 	if err != nil {
 		return false, fmt.Errorf("read the replica's status: %w", err)
 	}
-	for i := range result.RowNumber() {
+	for i := range result.Len() {
 		for _, name := range []string{"Replica_SQL_Running", "Slave_SQL_Running", "Replica_IO_Running", "Slave_IO_Running"} {
-			if strings.EqualFold(cell(result, i, name), "Yes") {
+			if strings.EqualFold(result.Named(i, name), "Yes") {
 				return true, nil
 			}
 		}
@@ -96,10 +96,10 @@ func (s *server) takenServerIDs(ctx context.Context, q querier) (map[uint32]stri
 		}
 		return nil, fmt.Errorf("list replicas: %w", err)
 	}
-	for i := range result.RowNumber() {
-		id, err := strconv.ParseUint(text(result, i, 0), 10, 32)
+	for i := range result.Len() {
+		id, err := strconv.ParseUint(result.Text(i, 0), 10, 32)
 		if err == nil {
-			taken[uint32(id)] = "replica " + text(result, i, 1)
+			taken[uint32(id)] = "replica " + result.Text(i, 1)
 		}
 	}
 	return taken, nil
@@ -134,30 +134,33 @@ func chooseServerID(ctx context.Context, q querier, s *server, cfg Config) (uint
 
 // probeReplication asks to be registered as a replica, which needs the right to read the binlog. It is a connection of its
 // own, since the server keeps the registration until that ends.
-func probeReplication(ctx context.Context, c *conn, serverID uint32) error {
-	probe := &conn{cfg: c.cfg}
-	defer probe.close()
-	if _, err := probe.query(ctx, "SELECT 1"); err != nil {
+func probeReplication(ctx context.Context, a *Asker, serverID uint32) error {
+	settings, err := a.streamTLS(ctx)
+	if err != nil {
 		return err
 	}
-	probe.mu.Lock()
-	defer probe.mu.Unlock()
-	stop := context.AfterFunc(ctx, probe.interrupt)
+	dialer := &rawDialer{}
+	defer dialer.close()
+	stop := context.AfterFunc(ctx, dialer.close)
 	defer stop()
-	if err := register(probe.client, serverID); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fmt.Errorf("register as a replica: %w", strip(err))
+	connection, err := connectRaw(ctx, a.cfg, settings, dialer)
+	if err == nil {
+		err = register(connection, serverID)
 	}
-	return nil
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return fmt.Errorf("register as a replica: %w", strip(err))
 }
 
 // register sends COM_REGISTER_SLAVE.
 func register(c *client.Conn, serverID uint32) error {
 	c.ResetSequence()
 	packet := make([]byte, 4, 32) // room for the packet's header
-	packet = append(packet, mysql.COM_REGISTER_SLAVE)
+	packet = append(packet, gomysql.COM_REGISTER_SLAVE)
 	packet = binary.LittleEndian.AppendUint32(packet, serverID)
 	packet = append(packet, 0, 0, 0)            // host, user and password
 	packet = append(packet, 0, 0)               // port

@@ -1,29 +1,23 @@
 package canal
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
 // Config says which server to read and which tables to look for. Zero values mean the defaults.
 type Config struct {
-	// Addr is host:port, or the path of a Unix socket.
-	Addr     string
-	User     string
-	Password string
-	// TLS is used when not nil; with TLSOptional a server that offers no TLS is talked to without.
-	TLS         *tls.Config
-	TLSOptional bool
+	mysql.Config // the server whose binlog is read
 	// ServerID is how the relay is known among the server's replicas. 0 derives one from Name and the host's name, and
 	// steps aside when a replica has it already.
 	ServerID uint32
 	// Name is the source's name.
 	Name string
-	// Tables are patterns database.table, see Patterns.
+	// Tables are patterns database.table, see mysql.Pattern.
 	Tables []string
 	// History is how the history of a table is called, such as "{table}_history": a pattern that happens to match one does
 	// not mean it. "" when nothing is archived.
@@ -87,7 +81,7 @@ func (c Config) Validate() error {
 	if c.BufferBytes < 0 {
 		problems = append(problems, fmt.Errorf("buffer of %d bytes", c.BufferBytes))
 	}
-	if _, err := ParsePatterns(c.Tables); err != nil {
+	if _, err := mysql.ParsePatterns(c.Tables); err != nil {
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)

@@ -3,6 +3,7 @@ package canal
 import (
 	"bytes"
 
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -17,7 +18,7 @@ type mention struct {
 
 // mentions looks for our tables' names in a statement. It is no parser: every name outside of strings and comments counts.
 // So it finds too much rather than too little.
-func (p Patterns) mentions(query []byte, database string) mention {
+func mentions(p mysql.Patterns, query []byte, database string) mention {
 	var (
 		m       mention
 		t       = tokens{text: query}

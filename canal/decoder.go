@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 )
@@ -19,7 +20,7 @@ import (
 type decoder struct {
 	parser   *parser
 	mapper   *mapper
-	patterns Patterns
+	patterns mysql.Patterns
 	statuses outbox.Statuses
 	log      zerolog.Logger
 	// closing ends what waits.

@@ -2,6 +2,7 @@ package canal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -33,10 +34,18 @@ type Distance struct {
 }
 
 // BinlogDistance asks the server how far a position is behind. It needs no Reader.
-func BinlogDistance(ctx context.Context, cfg Config, from position.Position) (Distance, error) {
-	c := &conn{cfg: cfg.withDefaults()}
-	defer c.close()
-	f, err := readFacts(ctx, c)
+func BinlogDistance(ctx context.Context, cfg Config, from position.Position) (_ Distance, err error) {
+	a, err := NewAsker(cfg)
+	if err != nil {
+		return Distance{}, err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	return a.Distance(ctx, from)
+}
+
+// Distance asks the server how far a position is behind.
+func (a *Asker) Distance(ctx context.Context, from position.Position) (Distance, error) {
+	f, err := readFacts(ctx, a)
 	if err != nil {
 		return Distance{}, fmt.Errorf("measure the distance from %s: %w", from, err)
 	}
@@ -56,7 +65,7 @@ func BinlogDistance(ctx context.Context, cfg Config, from position.Position) (Di
 		return d, nil
 	}
 	// When the file was closed is when the next one was begun.
-	begun, ok := fileBegun(ctx, cfg, f, f.logs[next].name)
+	begun, ok := a.fileBegun(ctx, f, f.logs[next].name)
 	if ok {
 		d.PurgedIn, d.KnownPurge = max(0, time.Until(begun.Add(d.Retention))), true
 	}
@@ -97,19 +106,21 @@ func (s *server) retention() time.Duration {
 
 // fileBegun asks for the head of a binlog file, whose event carries the time. SQL does not tell it, so the file is
 // streamed for a moment.
-func fileBegun(ctx context.Context, cfg Config, f *facts, file string) (time.Time, bool) {
-	cfg = cfg.withDefaults()
+func (a *Asker) fileBegun(ctx context.Context, f *facts, file string) (time.Time, bool) {
+	cfg := a.cfg
 	ctx, cancel := context.WithTimeout(ctx, cfg.ReadTimeout)
 	defer cancel()
-	c := &conn{cfg: cfg}
-	defer c.close()
-	id, err := chooseServerID(ctx, c, f.server, cfg)
+	id, err := chooseServerID(ctx, a, f.server, cfg)
 	if err != nil {
 		return time.Time{}, false
 	}
 	cfg.ServerID = id
-	from := position.Position{Flavor: f.server.flavor, File: file, Pos: 4}
-	ses, err := startSession(ctx, cfg, &tlsChoice{config: c.streamTLS()}, f.server, from, f.placed(from), zerolog.Nop())
+	settings, err := a.streamTLS(ctx)
+	if err != nil {
+		return time.Time{}, false
+	}
+	from := position.Position{Flavor: f.server.flavor(), File: file, Pos: firstEvent}
+	ses, err := startSession(ctx, cfg, settings, f.server, from, f.placed(from), zerolog.Nop())
 	if err != nil {
 		return time.Time{}, false
 	}

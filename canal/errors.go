@@ -7,10 +7,11 @@ import (
 	"net"
 	"strings"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-mysql-org/go-mysql/replication"
 
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/mysql"
 )
 
 // ErrCannotStream is returned by Open when the server answers but can't be streamed from: the binlog is off, its format is
@@ -35,44 +36,32 @@ func (e *PositionLost) Error() string {
 	return fmt.Sprintf("the binlog position is lost (%s): %s", e.Reason, e.Detail)
 }
 
-// Server error codes, by the names of the servers' manuals.
+// Server error codes of the stream, by the names of the servers' manuals.
 const (
-	codeAccessDenied      = 1045 // ER_ACCESS_DENIED_ERROR
-	codeDBAccessDenied    = 1044 // ER_DBACCESS_DENIED_ERROR
-	codeServerShutdown    = 1053 // ER_SERVER_SHUTDOWN
-	codeWrongOffset       = 1220 // ER_ERROR_WHEN_EXECUTING_COMMAND
-	codeTableDenied       = 1142 // ER_TABLEACCESS_DENIED_ERROR
-	codeUnknownVariable   = 1193 // ER_UNKNOWN_SYSTEM_VARIABLE
-	codeSpecificDenied    = 1227 // ER_SPECIFIC_ACCESS_DENIED_ERROR
-	codeFatalReading      = 1236 // ER_MASTER_FATAL_ERROR_READING_BINLOG
-	codeQueryInterrupted  = 1317 // ER_QUERY_INTERRUPTED
-	codeNoBinlog          = 1381 // ER_NO_BINARY_LOGGING
-	codeConnectionKilled  = 1927 // ER_CONNECTION_KILLED, MariaDB
-	codePurgedGTIDs       = 1789 // ER_MASTER_HAS_PURGED_REQUIRED_GTIDS
-	codeNoSuchTable       = 1146 // ER_NO_SUCH_TABLE
-	codeUnknownDatabase   = 1049 // ER_BAD_DB_ERROR
-	codeUnknownColumn     = 1054 // ER_BAD_FIELD_ERROR
-	codeGTIDNotInBinlog   = 1945 // ER_GTID_POSITION_NOT_FOUND_IN_BINLOG, MariaDB
-	codeGTIDNotInBinlog2  = 1946 // ER_GTID_POSITION_NOT_FOUND_IN_BINLOG2, MariaDB
-	codeGTIDStrict        = 1950 // ER_GTID_STRICT_OUT_OF_ORDER, MariaDB
-	codeAccessDeniedNoPwd = 1698 // ER_ACCESS_DENIED_NO_PASSWORD_ERROR
+	codeServerShutdown   = 1053 // ER_SERVER_SHUTDOWN
+	codeFatalReading     = 1236 // ER_MASTER_FATAL_ERROR_READING_BINLOG
+	codeQueryInterrupted = 1317 // ER_QUERY_INTERRUPTED
+	codePurgedGTIDs      = 1789 // ER_MASTER_HAS_PURGED_REQUIRED_GTIDS
+	codeConnectionKilled = 1927 // ER_CONNECTION_KILLED, MariaDB
+	codeGTIDNotInBinlog  = 1945 // ER_GTID_POSITION_NOT_FOUND_IN_BINLOG, MariaDB
+	codeGTIDNotInBinlog2 = 1946 // ER_GTID_POSITION_NOT_FOUND_IN_BINLOG2, MariaDB
+	codeGTIDStrict       = 1950 // ER_GTID_STRICT_OUT_OF_ORDER, MariaDB
 )
 
 // serverCode returns the code of a server's error, 0 when it is none.
 func serverCode(err error) uint16 {
-	if my, ok := errors.AsType[*mysql.MyError](err); ok {
+	if my, ok := errors.AsType[*gomysql.MyError](err); ok {
 		return my.Code
 	}
-	return 0
+	return mysql.Code(err)
 }
 
 // denied reports whether the server refused for lack of a right.
 func denied(err error) bool {
-	switch serverCode(err) {
-	case codeAccessDenied, codeDBAccessDenied, codeTableDenied, codeSpecificDenied, codeAccessDeniedNoPwd:
-		return true
+	if my, ok := errors.AsType[*gomysql.MyError](err); ok {
+		err = mysql.ClassOf(my.Code)
 	}
-	return false
+	return errors.Is(err, mysql.ErrPrivilege)
 }
 
 // reasonOf classes an error that ended a connection.
@@ -107,7 +96,7 @@ func reasonOf(err error) string {
 		return words.ReconnectRefused
 	case errors.As(err, &event), errors.Is(err, errMalformed):
 		return words.ReconnectMalformed
-	case errors.Is(err, mysql.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, replication.ErrSyncClosed):
+	case errors.Is(err, gomysql.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, replication.ErrSyncClosed):
 		return words.ReconnectClosed
 	}
 	return words.ReconnectClosed
@@ -117,14 +106,14 @@ func reasonOf(err error) string {
 // stands for all of them, so its text is all there is: "A slave/replica with the same server_uuid/server_id as this
 // slave/replica has connected to the master/source".
 func sameServerID(err error) bool {
-	var my *mysql.MyError
+	var my *gomysql.MyError
 	return errors.As(err, &my) && my.Code == codeFatalReading && strings.Contains(my.Message, "with the same server_")
 }
 
 // fatalDetail explains error 1236 and its like to an operator. The server uses one code for many causes, so the text
 // has to be looked at; what it doesn't match is passed on as it is.
 func fatalDetail(err error) (recovery, detail string) {
-	var my *mysql.MyError
+	var my *gomysql.MyError
 	if !errors.As(err, &my) {
 		return words.RecoveryInvalid, plain(err)
 	}
@@ -154,7 +143,7 @@ var errMalformed = errors.New("malformed binlog event")
 // plain returns an error's text without what may be a message's content: go-mysql puts the whole event into the text of
 // its EventError, and the values of rows into others.
 func plain(err error) string {
-	if my, ok := errors.AsType[*mysql.MyError](err); ok {
+	if my, ok := errors.AsType[*gomysql.MyError](err); ok {
 		return my.Error()
 	}
 	if event, ok := errors.AsType[*replication.EventError](err); ok && event.Header != nil {

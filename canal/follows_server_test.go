@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/test/rig"
 )
 
@@ -22,8 +23,9 @@ func TestMariaDBConfirmsAPlaceWithoutReadingTheFile(t *testing.T) {
 		require.NoError(t, err)
 	}
 	exec("CREATE TABLE " + database + ".t (a INT PRIMARY KEY) ENGINE=InnoDB")
-	c := &conn{cfg: Config{Addr: server.Addr, User: server.User, Password: server.Password}.withDefaults()}
-	t.Cleanup(c.close)
+	c, err := NewAsker(Config{Config: mysql.Config{Addr: server.Addr, User: server.User, Password: server.Password}})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
 	look := func() *facts {
 		t.Helper()
 		f, err := readFacts(t.Context(), c)

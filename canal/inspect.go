@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/outbox-relay/internal/diagnose"
+	"example.com/outbox-relay/mysql"
 )
 
 // Report is what Inspect found.
@@ -22,21 +23,24 @@ const (
 
 // Inspect checks everything that streaming needs of the server, for doctor. An error means that the server could not be
 // asked at all; whatever it answered is a finding.
-func Inspect(ctx context.Context, cfg Config) (Report, error) {
+func Inspect(ctx context.Context, cfg Config) (_ Report, err error) {
 	cfg = cfg.withDefaults()
-	c := &conn{cfg: cfg}
-	defer c.close()
-	s, err := readServer(ctx, c)
+	a, err := NewAsker(cfg)
 	if err != nil {
 		return Report{}, err
 	}
-	i := &inspection{cfg: cfg, q: c, server: s}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	s, err := readServer(ctx, a)
+	if err != nil {
+		return Report{}, err
+	}
+	i := &inspection{cfg: cfg, q: a, server: s}
 	i.version()
 	i.binlog()
 	i.rowImages()
 	i.retention()
 	for _, step := range []func(context.Context) error{
-		i.replicationClient, func(ctx context.Context) error { return i.replicationSlave(ctx, c) },
+		i.replicationClient, i.replicationSlave,
 		i.replica, i.serverID, i.clock, i.tables,
 	} {
 		if err := step(ctx); err != nil {
@@ -49,18 +53,18 @@ func Inspect(ctx context.Context, cfg Config) (Report, error) {
 // inspection is one Inspect.
 type inspection struct {
 	cfg    Config
-	q      querier
+	q      *Asker
 	server *server
 	report Report
 }
 
 func (i *inspection) version() {
 	s := i.server
-	if s.mariadb() && !s.atLeast(10, 6, 0) || !s.mariadb() && !s.atLeast(5, 7, 6) {
-		i.report.Fail("server version", s.text+" is too old", "upgrade to MySQL 5.7.6 or MariaDB 10.6, or later")
+	if s.MariaDB && !s.AtLeast(10, 6, 0) || !s.MariaDB && !s.AtLeast(5, 7, 6) {
+		i.report.Fail("server version", s.Version+" is too old", "upgrade to MySQL 5.7.6 or MariaDB 10.6, or later")
 		return
 	}
-	i.report.OK("server version", s.flavor+" "+s.text)
+	i.report.OK("server version", s.flavor()+" "+s.Version)
 }
 
 func (i *inspection) binlog() {
@@ -79,7 +83,7 @@ func (i *inspection) binlog() {
 			setVariable(s, "binlog_format", "'ROW'")+"; and reconnect the writers")
 	}
 	switch {
-	case s.mariadb():
+	case s.MariaDB:
 		i.report.OK("gtid", "MariaDB always has GTIDs")
 	case s.gtid():
 		i.report.OK("gtid", "gtid_mode is ON")
@@ -91,7 +95,7 @@ func (i *inspection) binlog() {
 
 // setVariable is the statement that changes a variable for good: MariaDB has no PERSIST.
 func setVariable(s *server, name, value string) string {
-	if !s.mariadb() && s.atLeast(8, 0, 0) {
+	if !s.MariaDB && s.AtLeast(8, 0, 0) {
 		return "SET PERSIST " + name + " = " + value
 	}
 	return "SET GLOBAL " + name + " = " + value + " (and in the server's configuration)"
@@ -134,7 +138,7 @@ func (i *inspection) retention() {
 // replicationClient checks the right to ask for the binlog's files and end.
 func (i *inspection) replicationClient(ctx context.Context) error {
 	check, grant := "privilege REPLICATION CLIENT", "REPLICATION CLIENT"
-	if i.server.mariadb() {
+	if i.server.MariaDB {
 		check, grant = "privilege BINLOG MONITOR", "BINLOG MONITOR"
 	}
 	_, err := i.server.end(ctx, i.q)
@@ -155,14 +159,14 @@ func (i *inspection) replicationClient(ctx context.Context) error {
 }
 
 // replicationSlave checks the right to read the binlog.
-func (i *inspection) replicationSlave(ctx context.Context, c *conn) error {
+func (i *inspection) replicationSlave(ctx context.Context) error {
 	const check = "privilege REPLICATION SLAVE"
 	// Under an id that is free: asking under that of a replica would make the server forget it.
 	cfg := i.cfg
 	cfg.ServerID = 0
 	id, err := chooseServerID(ctx, i.q, i.server, cfg)
 	if err == nil {
-		err = probeReplication(ctx, c, id)
+		err = probeReplication(ctx, i.q, id)
 	}
 	switch {
 	case denied(err):
@@ -226,7 +230,7 @@ func (i *inspection) clock(ctx context.Context) error {
 		return fmt.Errorf("read the server's clock: %w", err)
 	}
 	here := before.Add(time.Since(before) / 2)
-	seconds, err := strconv.ParseFloat(text(result, 0, 0), 64)
+	seconds, err := strconv.ParseFloat(result.Text(0, 0), 64)
 	if err != nil {
 		return fmt.Errorf("read the server's clock: %w", err)
 	}
@@ -237,20 +241,22 @@ func (i *inspection) clock(ctx context.Context) error {
 	} else {
 		i.report.OK("clock", fmt.Sprintf("apart by %s", apart))
 	}
-	i.report.OK("time zone", text(result, 0, 1)+" (system "+text(result, 0, 2)+")")
+	i.report.OK("time zone", result.Text(0, 1)+" (system "+result.Text(0, 2)+")")
 	return nil
 }
 
 // tables checks that some table matches the patterns.
 func (i *inspection) tables(ctx context.Context) error {
-	patterns, err := ParsePatterns(i.cfg.Tables)
+	patterns, err := mysql.ParsePatterns(i.cfg.Tables)
 	if err != nil {
 		return err
 	}
-	found, err := matchingTables(ctx, i.q, patterns.Excluding(i.cfg.History).FoldCase(i.server.foldCase()))
+	patterns = patterns.Excluding(i.cfg.History).FoldCase(i.server.FoldNames)
+	there, err := i.q.tables(ctx, patterns)
 	if err != nil {
 		return err
 	}
+	found := there.Where(patterns.Match)
 	if len(found) == 0 {
 		i.report.Fail("tables", "no table matches "+strings.Join(i.cfg.Tables, ", ")+", or the user may not see it",
 			"run outbox-relay init, or correct source.tables")

@@ -11,6 +11,7 @@ import (
 
 	"example.com/outbox-relay/canal/lean"
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -19,7 +20,7 @@ type mapping struct {
 	plan  *lean.Plan
 	index [numFields]int // column of each field in the image, -1 where the table has none
 	// columns is what information_schema says, nil when the binlog told the names and nothing had to be asked.
-	columns []column
+	columns []mysql.Column
 	// unproven are fields that share the look of another column: were the columns in another order when the rows were
 	// written, nothing in the images would show it. Rows are compared with the table before such a mapping is trusted.
 	unproven []field
@@ -58,7 +59,7 @@ func (m *mapper) mapTable(ctx context.Context, t outbox.Table, tm *replication.T
 		if i >= 0 && columns != nil {
 			c := &columns[i]
 			wanted[f] = lean.Column{
-				Index: i, Charset: c.charset, DataType: c.dataType, Unsigned: strings.Contains(c.fullType, "unsigned"),
+				Index: i, Charset: c.Charset, DataType: c.Type, Unsigned: c.Unsigned(),
 			}
 		}
 	}
@@ -79,7 +80,7 @@ func (m *mapper) mapTable(ctx context.Context, t outbox.Table, tm *replication.T
 
 // columnNames returns the names of the columns in the image: as the binlog tells them, else as the server knows them
 // now, provided that number and types agree.
-func (m *mapper) columnNames(ctx context.Context, t outbox.Table, tm *replication.TableMapEvent) ([]string, []column, error) {
+func (m *mapper) columnNames(ctx context.Context, t outbox.Table, tm *replication.TableMapEvent) ([]string, []mysql.Column, error) {
 	if len(tm.ColumnName) > 0 && uint64(len(tm.ColumnName)) == tm.ColumnCount {
 		names := make([]string, len(tm.ColumnName))
 		for i := range names {
@@ -98,8 +99,8 @@ func (m *mapper) columnNames(ctx context.Context, t outbox.Table, tm *replicatio
 	}
 	names := make([]string, len(columns))
 	for i := range columns {
-		names[i] = columns[i].name
-		if !columns[i].fits(tm.ColumnType[i], tm.ColumnMeta[i]) {
+		names[i] = columns[i].Name
+		if !fits(&columns[i], tm.ColumnType[i], tm.ColumnMeta[i]) {
 			return nil, nil, &unmapped{reason: words.MissedColumns, detail: fmt.Sprintf(
 				"column %s of %s has another type in the binlog: set binlog_row_metadata=FULL, so that the binlog tells the names",
 				names[i], t)}
@@ -109,7 +110,7 @@ func (m *mapper) columnNames(ctx context.Context, t outbox.Table, tm *replicatio
 }
 
 // read reads the columns of a table that must exist.
-func (m *mapper) read(ctx context.Context, t outbox.Table) ([]column, error) {
+func (m *mapper) read(ctx context.Context, t outbox.Table) ([]mysql.Column, error) {
 	columns, err := readColumns(ctx, m.q, t)
 	if err != nil || len(columns) > 0 {
 		return columns, err
@@ -174,8 +175,8 @@ func (m *mapper) fill(ctx context.Context, mp *mapping, t outbox.Table, image le
 		}
 		value, ok := lean.Value{}, false
 		for i := range mp.columns {
-			if strings.EqualFold(mp.columns[i].name, m.names[f]) {
-				value, ok = mp.columns[i].value()
+			if strings.EqualFold(mp.columns[i].Name, m.names[f]) {
+				value, ok = valueOf(&mp.columns[i])
 			}
 		}
 		if !ok || f == fieldID {
@@ -205,27 +206,27 @@ func (m *mapper) prove(ctx context.Context, mp *mapping, t outbox.Table, rows []
 	for f := range numFields {
 		name := "NULL"
 		if mp.index[f] >= 0 {
-			name = identifier(m.names[f])
+			name = mysql.Identifier(m.names[f])
 		}
 		names = append(names, name)
 	}
-	result, err := m.q.query(ctx, "SELECT "+strings.Join(names, ", ")+" FROM "+identifier(t.Database)+"."+identifier(t.Name)+
-		" WHERE "+identifier(m.names[fieldID])+" IN ("+strings.Join(ids, ", ")+")")
+	result, err := m.q.query(ctx, "SELECT "+strings.Join(names, ", ")+" FROM "+mysql.Identifier(t.Database)+"."+mysql.Identifier(t.Name)+
+		" WHERE "+mysql.Identifier(m.names[fieldID])+" IN ("+strings.Join(ids, ", ")+")")
 	switch serverCode(err) {
-	case codeNoSuchTable, codeUnknownColumn, codeUnknownDatabase:
+	case mysql.CodeNoSuchTable, mysql.CodeUnknownColumn, mysql.CodeUnknownDatabase:
 		return false, &unmapped{reason: words.MissedColumns, detail: fmt.Sprintf("table %s has changed", t)}
 	}
 	if err != nil {
 		return false, fmt.Errorf("compare rows of %s: %w", t, err)
 	}
-	for i := range result.RowNumber() {
-		row := byID[text(result, i, int(fieldID))]
+	for i := range result.Len() {
+		row := byID[result.Text(i, int(fieldID))]
 		if row == nil {
 			continue
 		}
 		same := true
 		for _, f := range mp.unproven {
-			same = same && (f == fieldID || text(result, i, int(f)) == fieldText(row, f))
+			same = same && (f == fieldID || result.Text(i, int(f)) == fieldText(row, f))
 		}
 		if same {
 			return true, nil

@@ -31,9 +31,12 @@ func NextEvent(ctx context.Context, cfg Config, from position.Position) (at time
 	cfg = cfg.withDefaults()
 	bounded, cancel := context.WithTimeout(ctx, cfg.ReadTimeout)
 	defer cancel()
-	c := &conn{cfg: cfg}
-	defer c.close()
-	f, err := readFacts(bounded, c)
+	a, err := NewAsker(cfg)
+	if err != nil {
+		return time.Time{}, false, err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	f, err := readFacts(bounded, a)
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("read the event at %s: %w", from, err)
 	}
@@ -41,10 +44,14 @@ func NextEvent(ctx context.Context, cfg Config, from position.Position) (at time
 	if !start.Usable || start.Position.File == f.end.File && start.Position.Pos >= f.end.Pos {
 		return time.Time{}, false, nil
 	}
-	if cfg.ServerID, err = chooseServerID(bounded, c, f.server, cfg); err != nil {
+	if cfg.ServerID, err = chooseServerID(bounded, a, f.server, cfg); err != nil {
 		return time.Time{}, false, err
 	}
-	ses, err := startSession(bounded, cfg, &tlsChoice{config: c.streamTLS()}, f.server, start.Position, f.placed(start.Position), zerolog.Nop())
+	settings, err := a.streamTLS(bounded)
+	if err != nil {
+		return time.Time{}, false, err
+	}
+	ses, err := startSession(bounded, cfg, settings, f.server, start.Position, f.placed(start.Position), zerolog.Nop())
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("read the event at %s: %w", from, strip(err))
 	}

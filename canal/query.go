@@ -47,7 +47,7 @@ func (d *dispatcher) query(ctx context.Context, ev *replication.BinlogEvent, ins
 
 // statement handles DDL and writes logged as statements.
 func (d *dispatcher) statement(stmt statement, database, query []byte) *Transaction {
-	found := d.dec.patterns.mentions(query, string(database))
+	found := mentions(d.dec.patterns, query, string(database))
 	if found.name {
 		d.dec.forget()
 	}
@@ -75,7 +75,7 @@ func (d *dispatcher) load(ev *replication.BinlogEvent, inside bool) error {
 	if !ok {
 		return malformed(ev.Header, "it ends too early")
 	}
-	if d.asm.txn == nil || !d.dec.patterns.mentions(query, string(database)).table {
+	if d.asm.txn == nil || !mentions(d.dec.patterns, query, string(database)).table {
 		return nil
 	}
 	d.asm.txn.miss(words.MissedStatement, 1)

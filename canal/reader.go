@@ -2,7 +2,6 @@ package canal
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/retry"
 )
 
@@ -21,8 +21,9 @@ type Reader struct {
 	cfg      Config
 	log      zerolog.Logger
 	observe  Observer
-	patterns Patterns
-	meta     *conn
+	patterns mysql.Patterns
+	meta     *Asker
+	own      *Asker // what Close closes, nil when the Asker is shared
 	state    stateKeeper
 
 	// mu guards the session, which Close ends from outside.
@@ -48,38 +49,49 @@ type Reader struct {
 	server          *server
 }
 
-// tlsChoice is the TLS setting of a connection, nil inside meaning none.
-type tlsChoice struct{ config *tls.Config }
-
 // Open connects for the first time and checks that the server can be streamed from. An error that is ErrCannotStream says
 // that it can't until somebody changes it; any other, that it could not be asked.
 func Open(ctx context.Context, cfg Config, log zerolog.Logger, observe Observer) (*Reader, error) {
+	a, err := NewAsker(cfg)
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.Open(ctx, log, observe)
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	r.own = a
+	return r, nil
+}
+
+// Open is the package's Open for a Reader that asks through the Asker, which must be open for as long as the Reader is.
+func (a *Asker) Open(ctx context.Context, log zerolog.Logger, observe Observer) (*Reader, error) {
+	cfg := a.cfg
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configuration of the binlog reader: %w", err)
 	}
-	cfg = cfg.withDefaults()
-	patterns, err := ParsePatterns(cfg.Tables)
+	patterns, err := mysql.ParsePatterns(cfg.Tables)
 	if err != nil {
 		return nil, err
 	}
 	if observe == nil {
 		observe = NopObserver{}
 	}
+	closing := make(chan struct{})
 	r := &Reader{
 		cfg: cfg, log: log.With().Str("component", "canal").Logger(), observe: observe, patterns: patterns.Excluding(cfg.History),
-		meta: &conn{cfg: cfg}, closing: make(chan struct{}),
+		meta: a.until(closing), closing: closing,
 		backoff: retry.Doubling(100*time.Millisecond, 10*time.Second).Attempts(),
 	}
 	if err := r.check(ctx); err != nil {
-		r.meta.close()
 		return nil, err
 	}
-	r.dispatch = newDispatcher(r.cfg, r.server.flavor, r.patterns, r.meta, r.closing, r.log)
+	r.dispatch = newDispatcher(r.cfg, r.server.flavor(), r.patterns, r.meta, r.closing, r.log)
 	r.dispatch.dec.waiting = func(what string) { r.state.set(func(s *State) { s.Waiting = what }) }
 	return r, nil
 }
 
-func newDispatcher(cfg Config, flavor string, patterns Patterns, q querier, closing <-chan struct{}, log zerolog.Logger) *dispatcher {
+func newDispatcher(cfg Config, flavor string, patterns mysql.Patterns, q querier, closing <-chan struct{}, log zerolog.Logger) *dispatcher {
 	parser := newParser(flavor)
 	return &dispatcher{
 		parser: parser, log: log,
@@ -111,7 +123,7 @@ func (r *Reader) check(ctx context.Context) error {
 		return err
 	}
 	r.server = s
-	r.patterns = r.patterns.FoldCase(s.foldCase())
+	r.patterns = r.patterns.FoldCase(s.FoldNames)
 	return nil
 }
 
@@ -174,9 +186,11 @@ func (r *Reader) Close() error {
 	if ses != nil {
 		ses.close()
 	}
-	r.meta.close()
 	r.nextMu.Lock()
 	defer r.nextMu.Unlock()
 	r.dispatch.asm.discard()
+	if r.own != nil {
+		return r.own.Close()
+	}
 	return nil
 }

@@ -101,7 +101,8 @@ func TestCloseEndsNext(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, rig.MariaDB(t))
 	b.stream()
-	b.next()
+	b.insert("a")
+	require.Equal(t, []string{"a"}, b.read().ids())
 	ended := make(chan error, 1)
 	go func() {
 		for {

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/retry"
 )
 
@@ -49,7 +50,7 @@ func (f *facts) fresh(start string) (Start, error) {
 		return f.present(words.RecoveryNone, "no position was saved: starting at the present end"), nil
 	case StartEarliest:
 		first := position.Position{
-			Server: f.server.id, Flavor: f.server.flavor, GTID: f.purged, File: f.logs[0].name, Pos: 4,
+			Server: f.server.id, Flavor: f.server.flavor(), GTID: f.purged, File: f.logs[0].name, Pos: 4,
 		}
 		return Start{
 			Position: first, Recovery: words.RecoveryNone, Usable: true,
@@ -90,9 +91,9 @@ func decided(ctx context.Context, q querier, saved position.Position) (*facts, S
 
 // decide says whether the server can go on from a saved position.
 func (f *facts) decide(saved position.Position) Start {
-	if saved.Flavor != f.server.flavor {
+	if saved.Flavor != f.server.flavor() {
 		return f.present(words.RecoveryOtherServer,
-			fmt.Sprintf("the position is of a %s server, this one is %s", saved.Flavor, f.server.flavor))
+			fmt.Sprintf("the position is of a %s server, this one is %s", saved.Flavor, f.server.flavor()))
 	}
 	if f.server.gtid() && saved.GTID != "" {
 		return f.decideByGTID(saved)
@@ -109,7 +110,7 @@ func (f *facts) decideByGTID(saved position.Position) Start {
 	same := saved.Server == f.server.id
 	sets := make([]gtidSet, 3)
 	for i, text := range []string{saved.GTID, f.end.GTID, f.purged} {
-		set, err := parseGTIDs(f.server.flavor, text)
+		set, err := parseGTIDs(f.server.flavor(), text)
 		if err != nil {
 			return f.present(words.RecoveryInvalid, err.Error())
 		}
@@ -210,21 +211,21 @@ func (f *facts) checkHistory(ctx context.Context, q querier, saved position.Posi
 	if saved.Server != f.server.id || f.file(saved.File) < 0 || saved.Pos <= 4 {
 		return "", nil
 	}
-	if f.server.mariadb() {
+	if f.server.MariaDB {
 		return f.checkMariaDB(ctx, q, saved)
 	}
-	result, err := q.query(ctx, fmt.Sprintf("SHOW BINLOG EVENTS IN %s FROM %d LIMIT 1", quote(saved.File), saved.Pos))
+	result, err := q.query(ctx, fmt.Sprintf("SHOW BINLOG EVENTS IN %s FROM %d LIMIT 1", mysql.Literal(saved.File), saved.Pos))
 	switch {
-	case serverCode(err) == codeWrongOffset:
+	case serverCode(err) == mysql.CodeWrongOffset:
 		return fmt.Sprintf("no event starts at %s: the binlog was reset, or the position is wrong", saved), nil
 	case err != nil && serverCode(err) != 0:
 		return "", nil // the check is an extra: without the right to make it the stream itself decides
 	case err != nil:
 		return "", fmt.Errorf("look at the event at %s: %w", saved, err)
-	case result.RowNumber() == 0:
+	case result.Len() == 0:
 		return "", nil
 	}
-	kind, info := text(result, 0, 2), text(result, 0, 5)
+	kind, info := result.Text(0, 2), result.Text(0, 5)
 	if !boundaryEvent(kind) {
 		return fmt.Sprintf("the event at %s is a %s, in the middle of a transaction", saved, kind), nil
 	}
@@ -287,14 +288,14 @@ func (f *facts) follows(ctx context.Context, q querier, saved position.Position,
 		end, err := parseGTIDs(position.MariaDB, f.end.GTID)
 		return err == nil && end.Contains(set) && set.Contains(end)
 	}
-	result, err := q.query(ctx, fmt.Sprintf("SHOW BINLOG EVENTS IN %s FROM %d LIMIT 1", quote(saved.File), saved.Pos))
-	if err != nil || result.RowNumber() == 0 || text(result, 0, 2) != "Gtid" {
+	result, err := q.query(ctx, fmt.Sprintf("SHOW BINLOG EVENTS IN %s FROM %d LIMIT 1", mysql.Literal(saved.File), saved.Pos))
+	if err != nil || result.Len() == 0 || result.Text(0, 2) != "Gtid" {
 		return false
 	}
 	// BEGIN GTID 0-1-42, or GTID 0-1-42 of a statement that is no transaction.
-	_, next, _ := strings.Cut(text(result, 0, 5), "GTID ")
+	_, next, _ := strings.Cut(result.Text(0, 5), "GTID ")
 	next, _, _ = strings.Cut(next, " ")
-	one, err := mysql.ParseMariadbGTID(next)
+	one, err := gomysql.ParseMariadbGTID(next)
 	before, ok := set.(mariadbSet)
 	return err == nil && ok && before[one.DomainID].SequenceNumber+1 == one.SequenceNumber
 }

@@ -7,16 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/mysql"
 )
 
 // server is what has to be known of the server to talk to it: which statements it knows, and how it writes its binlog.
 type server struct {
-	flavor  string
-	version [3]int
-	text    string // the version as the server prints it
+	mysql.Server
 	// id is what position.Position.Server holds.
 	id        string
 	serverID  uint32
@@ -39,64 +36,33 @@ func readServer(ctx context.Context, q querier) (*server, error) {
 		return nil, fmt.Errorf("read server variables: %w", err)
 	}
 	s := &server{variables: make(map[string]string)}
-	for i := range result.RowNumber() {
-		s.variables[strings.ToLower(text(result, i, 0))] = text(result, i, 1)
+	for i := range result.Len() {
+		s.variables[strings.ToLower(result.Text(i, 0))] = result.Text(i, 1)
 	}
-	s.text = s.variables["version"]
-	if s.version, err = parseVersion(s.text); err != nil {
-		return nil, err
-	}
+	s.Server = mysql.NewServer(s.variables["version"], s.variables["version_comment"], s.variables["lower_case_table_names"])
 	id, err := strconv.ParseUint(s.variables["server_id"], 10, 32)
 	if err != nil {
 		return nil, fmt.Errorf("server_id %q of the server: %w", s.variables["server_id"], err)
 	}
 	s.serverID = uint32(id)
 	// MariaDB has no uuid. Two servers of one server_id and domain can't be told apart; replication forbids such a pair.
-	s.flavor, s.id = position.MySQL, s.variables["server_uuid"]
-	if strings.Contains(strings.ToLower(s.text+s.variables["version_comment"]), "mariadb") {
-		s.flavor = position.MariaDB
+	s.id = s.variables["server_uuid"]
+	if s.MariaDB {
 		s.id = s.variables["server_id"] + ":" + s.variables["gtid_domain_id"]
 	}
 	return s, nil
 }
 
-// parseVersion reads the numbers at the head of a version.
-func parseVersion(text string) (v [3]int, err error) {
-	rest := text
-	for i := range v {
-		end := 0
-		for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
-			end++
-		}
-		if v[i], err = strconv.Atoi(rest[:end]); err != nil {
-			return v, fmt.Errorf("server version %q has no three numbers", text)
-		}
-		rest = strings.TrimPrefix(rest[end:], ".")
+// flavor is how positions call the kind of the server.
+func (s *server) flavor() string {
+	if s.MariaDB {
+		return position.MariaDB
 	}
-	return v, nil
+	return position.MySQL
 }
-
-// atLeast reports whether the server has this version or a later one.
-func (s *server) atLeast(major, minor, patch int) bool {
-	want := [3]int{major, minor, patch}
-	for i := range want {
-		if s.version[i] != want[i] {
-			return s.version[i] > want[i]
-		}
-	}
-	return true
-}
-
-func (s *server) mariadb() bool { return s.flavor == position.MariaDB }
 
 // gtid reports whether the server can be streamed by GTID: MySQL when all its transactions have one, MariaDB always.
-func (s *server) gtid() bool { return s.mariadb() || strings.EqualFold(s.variables["gtid_mode"], "ON") }
-
-// foldCase reports whether names of databases and tables are compared without regard to case.
-func (s *server) foldCase() bool {
-	v := s.variables["lower_case_table_names"]
-	return v != "" && v != "0"
-}
+func (s *server) gtid() bool { return s.MariaDB || strings.EqualFold(s.variables["gtid_mode"], "ON") }
 
 func (s *server) on(variable string) bool {
 	v := s.variables[variable]
@@ -107,14 +73,14 @@ func (s *server) on(variable string) bool {
 // came with 8.2 and 8.0.22; MariaDB keeps the old ones.
 
 func (s *server) showBinlogStatus() string {
-	if !s.mariadb() && s.atLeast(8, 2, 0) {
+	if !s.MariaDB && s.AtLeast(8, 2, 0) {
 		return "SHOW BINARY LOG STATUS"
 	}
 	return "SHOW MASTER STATUS"
 }
 
 func (s *server) showReplicas() string {
-	if !s.mariadb() && s.atLeast(8, 0, 22) {
+	if !s.MariaDB && s.AtLeast(8, 0, 22) {
 		return "SHOW REPLICAS"
 	}
 	return "SHOW SLAVE HOSTS"
@@ -122,9 +88,9 @@ func (s *server) showReplicas() string {
 
 func (s *server) showReplicaStatus() string {
 	switch {
-	case s.mariadb():
+	case s.MariaDB:
 		return "SHOW ALL SLAVES STATUS"
-	case s.atLeast(8, 0, 22):
+	case s.AtLeast(8, 0, 22):
 		return "SHOW REPLICA STATUS"
 	}
 	return "SHOW SLAVE STATUS"
@@ -137,15 +103,15 @@ func (s *server) showReplicaStatus() string {
 // gigabyte.)
 func (s *server) end(ctx context.Context, q querier) (position.Position, error) {
 	gtid := ""
-	if s.mariadb() {
+	if s.MariaDB {
 		result, err := q.query(ctx, "SELECT @@GLOBAL.gtid_binlog_pos")
 		if err != nil {
 			return position.Position{}, fmt.Errorf("read gtid_binlog_pos: %w", err)
 		}
-		gtid = text(result, 0, 0)
+		gtid = result.Text(0, 0)
 	}
 	p, gtids, err := s.place(ctx, q)
-	if err == nil && !s.mariadb() && s.gtid() {
+	if err == nil && !s.MariaDB && s.gtid() {
 		gtid = cleanGTIDs(gtids)
 	}
 	p.GTID = gtid
@@ -158,27 +124,26 @@ func (s *server) place(ctx context.Context, q querier) (p position.Position, gti
 	if err != nil {
 		return position.Position{}, "", fmt.Errorf("read the end of the binlog: %w", err)
 	}
-	if result.RowNumber() == 0 {
+	if result.Len() == 0 {
 		return position.Position{}, "", cannotStream("the server has no binary log: set log_bin and restart it")
 	}
-	p = position.Position{Server: s.id, Flavor: s.flavor, File: text(result, 0, 0)}
-	if p.Pos, err = strconv.ParseUint(text(result, 0, 1), 10, 64); err != nil {
-		return position.Position{}, "", fmt.Errorf("read the end of the binlog: position %q: %w", text(result, 0, 1), err)
+	p = position.Position{Server: s.id, Flavor: s.flavor(), File: result.Text(0, 0)}
+	if p.Pos, err = strconv.ParseUint(result.Text(0, 1), 10, 64); err != nil {
+		return position.Position{}, "", fmt.Errorf("read the end of the binlog: position %q: %w", result.Text(0, 1), err)
 	}
-	return p, text(result, 0, 4), nil
+	return p, result.Text(0, 4), nil
 }
 
 // gtidAt asks a MariaDB for the GTID position at a place in its binlog; ok is false when no event starts there.
 func (s *server) gtidAt(ctx context.Context, q querier, file string, pos uint64) (gtid string, ok bool, err error) {
-	result, err := q.query(ctx, "SELECT BINLOG_GTID_POS("+quote(file)+", "+strconv.FormatUint(pos, 10)+")")
+	result, err := q.query(ctx, "SELECT BINLOG_GTID_POS("+mysql.Literal(file)+", "+strconv.FormatUint(pos, 10)+")")
 	if err != nil {
 		return "", false, fmt.Errorf("read the gtid position at %s:%d: %w", file, pos, err)
 	}
-	null, err := result.IsNull(0, 0)
-	if err != nil || null {
-		return "", false, err
+	if result.IsNull(0, 0) {
+		return "", false, nil
 	}
-	return text(result, 0, 0), true, nil
+	return result.Text(0, 0), true, nil
 }
 
 // logFile is one file of the binlog.
@@ -191,18 +156,18 @@ type logFile struct {
 func (s *server) logs(ctx context.Context, q querier) ([]logFile, error) {
 	result, err := q.query(ctx, "SHOW BINARY LOGS")
 	if err != nil {
-		if serverCode(err) == codeNoBinlog {
+		if serverCode(err) == mysql.CodeNoBinlog {
 			return nil, cannotStream("the server has no binary log: set log_bin and restart it")
 		}
 		return nil, fmt.Errorf("list binlog files: %w", err)
 	}
-	files := make([]logFile, 0, result.RowNumber())
-	for i := range result.RowNumber() {
-		size, err := strconv.ParseUint(text(result, i, 1), 10, 64)
+	files := make([]logFile, 0, result.Len())
+	for i := range result.Len() {
+		size, err := strconv.ParseUint(result.Text(i, 1), 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("list binlog files: size %q: %w", text(result, i, 1), err)
+			return nil, fmt.Errorf("list binlog files: size %q: %w", result.Text(i, 1), err)
 		}
-		files = append(files, logFile{name: text(result, i, 0), size: size})
+		files = append(files, logFile{name: result.Text(i, 0), size: size})
 	}
 	if len(files) == 0 {
 		return nil, errors.New("list binlog files: the server names none")
@@ -212,7 +177,7 @@ func (s *server) logs(ctx context.Context, q querier) ([]logFile, error) {
 
 // purged asks which transactions are in no binlog file any more.
 func (s *server) purged(ctx context.Context, q querier, first string) (string, error) {
-	if s.mariadb() {
+	if s.MariaDB {
 		gtid, _, err := s.gtidAt(ctx, q, first, 4)
 		return gtid, err
 	}
@@ -220,7 +185,7 @@ func (s *server) purged(ctx context.Context, q querier, first string) (string, e
 	if err != nil {
 		return "", fmt.Errorf("read gtid_purged: %w", err)
 	}
-	return cleanGTIDs(text(result, 0, 0)), nil
+	return cleanGTIDs(result.Text(0, 0)), nil
 }
 
 // cleanGTIDs removes the line breaks that MySQL puts into long sets.
@@ -230,25 +195,3 @@ func cleanGTIDs(text string) string {
 	}
 	return strings.NewReplacer("\n", "", "\r", "", " ", "").Replace(text)
 }
-
-// text returns a cell as text, "" for NULL and for a column that the answer lacks. It is a copy: the cell is gone when
-// the next statement runs.
-func text(result *mysql.Result, row, column int) string {
-	v, err := result.GetString(row, column)
-	if err != nil {
-		return ""
-	}
-	return strings.Clone(v)
-}
-
-// cell is text by the column's name.
-func cell(result *mysql.Result, row int, column string) string {
-	v, err := result.GetStringByName(row, column)
-	if err != nil {
-		return ""
-	}
-	return strings.Clone(v)
-}
-
-// quote returns text as an SQL string literal. It is used for names that the server gave.
-func quote(text string) string { return "'" + mysql.Escape(text) + "'" }

@@ -2,6 +2,7 @@ package canal
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"math"
@@ -9,7 +10,7 @@ import (
 	"strconv"
 
 	"github.com/go-mysql-org/go-mysql/client"
-	"github.com/go-mysql-org/go-mysql/mysql"
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/rs/zerolog"
 
@@ -28,17 +29,17 @@ type session struct {
 const eventCache = 128
 
 // startSession makes the server send from a position: by its place, or by its GTIDs where it has some.
-func startSession(ctx context.Context, cfg Config, tls *tlsChoice, s *server, from position.Position, byPlace bool, log zerolog.Logger) (*session, error) {
+func startSession(ctx context.Context, cfg Config, settings *tls.Config, s *server, from position.Position, byPlace bool, log zerolog.Logger) (*session, error) {
 	host, port, err := splitAddr(cfg.Addr)
 	if err != nil {
 		return nil, err
 	}
 	ses := &session{dialer: &rawDialer{}}
 	ses.syncer = replication.NewBinlogSyncer(replication.BinlogSyncerConfig{
-		ServerID: cfg.ServerID, Flavor: s.flavor, Host: host, Port: port, User: cfg.User, Password: cfg.Password,
-		TLSConfig: tls.config, RawModeEnabled: true, HeartbeatPeriod: cfg.HeartbeatPeriod, ReadTimeout: cfg.ReadTimeout,
+		ServerID: cfg.ServerID, Flavor: s.flavor(), Host: host, Port: port, User: cfg.User, Password: cfg.Password,
+		TLSConfig: settings, RawModeEnabled: true, HeartbeatPeriod: cfg.HeartbeatPeriod, ReadTimeout: cfg.ReadTimeout,
 		DisableRetrySync: true, DiscardGTIDSet: true, EventCacheCount: eventCache, Dialer: ses.dialer.dial,
-		FillZeroLogPos: s.mariadb() && s.atLeast(11, 4, 0), Logger: slog.New(quietHandler{log: log}), Option: s.greet,
+		FillZeroLogPos: s.MariaDB && s.AtLeast(11, 4, 0), Logger: slog.New(quietHandler{log: log}), Option: s.greet,
 	})
 	// The library does not look at a context while it starts.
 	stop := context.AfterFunc(ctx, ses.dialer.close)
@@ -69,7 +70,7 @@ func (s *session) start(srv *server, from position.Position, byPlace bool) (*rep
 	if from.Pos > math.MaxUint32 {
 		return nil, fmt.Errorf("position %s is beyond 4 GiB", from)
 	}
-	return s.syncer.StartSync(mysql.Position{Name: from.File, Pos: uint32(from.Pos)})
+	return s.syncer.StartSync(gomysql.Position{Name: from.File, Pos: uint32(from.Pos)})
 }
 
 // greet prepares the connection that is to carry the binlog. It makes the server wait longer than its default of a minute
@@ -81,7 +82,7 @@ func (s *server) greet(c *client.Conn) error {
 		return err
 	}
 	id := "@@GLOBAL.server_uuid"
-	if s.mariadb() {
+	if s.MariaDB {
 		id = "CONCAT(@@GLOBAL.server_id, ':', @@GLOBAL.gtid_domain_id)"
 	}
 	result, err := c.Execute("SELECT " + id)
@@ -89,7 +90,11 @@ func (s *server) greet(c *client.Conn) error {
 		return err
 	}
 	defer result.Close()
-	if now := text(result, 0, 0); now != s.id {
+	now, err := result.GetString(0, 0)
+	if err != nil {
+		return err
+	}
+	if now != s.id {
 		return fmt.Errorf("server %s answers instead of %s: the address has moved", now, s.id)
 	}
 	return nil

@@ -37,7 +37,7 @@ func (r *Reader) checkEnd(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	s.looked = now
-	ctx, cancel := r.untilClosed(ctx)
+	ctx, cancel := untilClosed(ctx, r.closing)
 	defer cancel()
 	server, err := readServer(ctx, r.meta)
 	if err != nil || server.id != r.server.id {

@@ -183,7 +183,7 @@ func (r *Reader) connected(ctx context.Context) (*session, error) {
 
 // connect asks the server whether it can go on from the cursor, and starts a session there.
 func (r *Reader) connect(ctx context.Context) error {
-	ctx, cancel := r.untilClosed(ctx)
+	ctx, cancel := untilClosed(ctx, r.closing)
 	defer cancel()
 	f, s, err := decided(ctx, r.meta, r.cursor.Position())
 	if err != nil {
@@ -203,8 +203,11 @@ func (r *Reader) connect(ctx context.Context) error {
 	if err := r.dispatch.startAt(s.Position); err != nil {
 		return err
 	}
-	tls := &tlsChoice{config: r.meta.streamTLS()}
-	ses, err := startSession(ctx, r.cfg, tls, f.server, s.Position, f.placed(s.Position), r.log)
+	settings, err := r.meta.streamTLS(ctx)
+	if err != nil {
+		return err
+	}
+	ses, err := startSession(ctx, r.cfg, settings, f.server, s.Position, f.placed(s.Position), r.log)
 	if err != nil {
 		return strip(err)
 	}
@@ -216,7 +219,7 @@ func (r *Reader) connect(ctx context.Context) error {
 	}
 	r.session, r.server, r.toldLost = ses, f.server, false
 	r.state.connected(time.Now())
-	r.log.Info().Str("position", s.Position.String()).Str("server", s.Position.Server).Str("version", f.server.text).
+	r.log.Info().Str("position", s.Position.String()).Str("server", s.Position.Server).Str("version", f.server.Version).
 		Msg("streaming")
 	return nil
 }
@@ -263,7 +266,7 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 
 // pause waits before the next attempt.
 func (r *Reader) pause(ctx context.Context) error {
-	waiting, cancel := r.untilClosed(ctx)
+	waiting, cancel := untilClosed(ctx, r.closing)
 	defer cancel()
 	if err := retry.Wait(waiting, r.backoff.Next()); err != nil {
 		if ctx.Err() != nil {
@@ -300,24 +303,11 @@ func (r *Reader) killStale(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	for i := range result.RowNumber() {
-		if cell(result, i, "Id") == strconv.FormatUint(uint64(id), 10) && strings.HasPrefix(cell(result, i, "Command"), "Binlog Dump") {
+	for i := range result.Len() {
+		if result.Named(i, "Id") == strconv.FormatUint(uint64(id), 10) && strings.HasPrefix(result.Named(i, "Command"), "Binlog Dump") {
 			if _, err := r.meta.query(ctx, "KILL "+strconv.FormatUint(uint64(id), 10)); err != nil {
 				r.log.Debug().Str("error", plain(err)).Msg("a stale binlog connection could not be ended")
 			}
 		}
 	}
-}
-
-// untilClosed returns a context that also ends when the reader is closed.
-func (r *Reader) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-r.closing:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }

@@ -15,6 +15,7 @@ import (
 
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -64,7 +65,7 @@ func newBench(t testing.TB, server *rig.Server, tables ...string) *bench {
 	}
 	user, password := server.RelayUser(t)
 	b.cfg = canal.Config{
-		Addr: server.Addr, User: user, Password: password, Name: t.Name(), Tables: tables,
+		Config: mysql.Config{Addr: server.Addr, User: user, Password: password}, Name: t.Name(), Tables: tables,
 		HeartbeatPeriod: 100 * time.Millisecond, ReadTimeout: 5 * time.Second, SpillDir: t.TempDir(),
 	}
 	return b

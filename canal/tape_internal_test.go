@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -33,9 +34,11 @@ type tape struct {
 // nobody answers no question.
 type nobody struct{}
 
-func (nobody) query(context.Context, string, ...any) (*mysql.Result, error) {
-	return nil, mysql.NewError(codeNoSuchTable, "no such table")
+func (nobody) query(context.Context, string) (*mysql.Answer, error) {
+	return nil, &mysql.Error{Number: mysql.CodeNoSuchTable, Class: mysql.ErrGone, Text: "no such table"}
 }
+
+func (nobody) columns(context.Context, outbox.Table) ([]mysql.Column, error) { return nil, nil }
 
 const (
 	tapeFile = "binlog.000007"
@@ -44,8 +47,8 @@ const (
 
 func newTape(t testing.TB, flavor string) *tape {
 	t.Helper()
-	cfg := Config{Addr: "x:1", User: "u", Tables: []string{"app.msg"}, BufferBytes: 4 << 10, SpillDir: t.TempDir()}.withDefaults()
-	patterns, err := ParsePatterns(cfg.Tables)
+	cfg := Config{Config: mysql.Config{Addr: "x:1", User: "u"}, Tables: []string{"app.msg"}, BufferBytes: 4 << 10, SpillDir: t.TempDir()}.withDefaults()
+	patterns, err := mysql.ParsePatterns(cfg.Tables)
 	require.NoError(t, err)
 	tp := &tape{t: t, pos: 4, d: newDispatcher(cfg, flavor, patterns, nobody{}, make(chan struct{}), zerolog.Nop())}
 	start := position.Position{Flavor: flavor, File: tapeFile, Pos: 4, Server: "s"}
@@ -153,7 +156,7 @@ func (tp *tape) tableMap(table string) {
 	body = append(body, "app\x00"...)
 	body = append(body, byte(len(table)))
 	body = append(body, table...)
-	text, number := byte(mysql.MYSQL_TYPE_VARCHAR), byte(mysql.MYSQL_TYPE_LONGLONG)
+	text, number := byte(gomysql.MYSQL_TYPE_VARCHAR), byte(gomysql.MYSQL_TYPE_LONGLONG)
 	types := []byte{number, text, text, text, number, number, text, text}
 	body = append(body, 0, byte(len(types)))
 	body = append(body, types...)

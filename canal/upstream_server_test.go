@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/test/rig"
 )
 
@@ -19,9 +20,10 @@ func TestUpstreamWaitsForTheReplica(t *testing.T) {
 			primary := start(t, rig.Own())
 			replica := primary.Replica(t)
 			configOf := func(s *rig.Server) canal.Config {
-				return canal.Config{Addr: s.Addr, User: s.User, Password: s.Password, Name: "upstream", Tables: []string{"app.local_message"}}
+				return canal.Config{Config: mysql.Config{Addr: s.Addr, User: s.User, Password: s.Password}, Name: "upstream", Tables: []string{"app.local_message"}}
 			}
-			upstream := canal.NewUpstream(configOf(primary), configOf(replica))
+			upstream, err := canal.NewUpstream(configOf(primary), configOf(replica))
+			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, upstream.Close()) })
 			database := primary.Database(t)
 			run := func(s *rig.Server, statement string) {
@@ -47,7 +49,10 @@ func TestUpstreamWaitsForTheReplica(t *testing.T) {
 			require.NoError(t, blocked.Close())
 			require.NoError(t, upstream.Applied(t.Context()))
 
-			require.ErrorIs(t, canal.NewUpstream(configOf(replica), configOf(primary)).Applied(t.Context()), canal.ErrNotReplicating)
+			backwards, err := canal.NewUpstream(configOf(replica), configOf(primary))
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, backwards.Close()) })
+			require.ErrorIs(t, backwards.Applied(t.Context()), canal.ErrNotReplicating)
 		})
 	}
 }

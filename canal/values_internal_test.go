@@ -3,6 +3,7 @@ package canal
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -20,6 +21,7 @@ import (
 	"example.com/outbox-relay/canal/lean"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -57,7 +59,7 @@ func TestParseStatement(t *testing.T) {
 }
 
 func TestMentions(t *testing.T) {
-	p, err := ParsePatterns([]string{"app.msg", `shop./msg_\d+/`})
+	p, err := mysql.ParsePatterns([]string{"app.msg", `shop./msg_\d+/`})
 	require.NoError(t, err)
 	for text, want := range map[string]mention{
 		"ALTER TABLE msg ADD x":                                     {table: true, name: true},
@@ -79,44 +81,18 @@ func TestMentions(t *testing.T) {
 		"INSERT INTO x VALUES ('never closed msg":                   {},
 		"ALTER TABLE x EXCHANGE PARTITION p WITH TABLE `app`.`msg`": {table: true, name: true},
 	} {
-		require.Equal(t, want, p.mentions([]byte(text), "app"), "%q", text)
+		require.Equal(t, want, mentions(p, []byte(text), "app"), "%q", text)
 	}
 }
 
 func TestStatementsNeverPanic(t *testing.T) {
-	p, err := ParsePatterns([]string{"app.msg"})
+	p, err := mysql.ParsePatterns([]string{"app.msg"})
 	require.NoError(t, err)
 	rapid.Check(t, func(rt *rapid.T) {
 		text := []byte(rapid.StringOf(rapid.RuneFrom([]rune("msgapp.`\"'\\/*-#! \nXA"))).Draw(rt, "text"))
 		parseStatement(text)
-		p.mentions(text, "app")
+		mentions(p, text, "app")
 	})
-}
-
-func TestPatterns(t *testing.T) {
-	p, err := ParsePatterns([]string{"app.local_message", `/shop_[ab]/./msg_\d+/`, "x.y$z"})
-	require.NoError(t, err)
-	for text, want := range map[string]bool{
-		"app.local_message": true, "App.local_message": false, "app.local_message_bak": false, "app.xlocal_message": false,
-		"shop_a.msg_12": true, "shop_a.msg_": false, "shop_c.msg_1": false, "xshop_a.msg_1": false, "x.y$z": true,
-	} {
-		database, name, _ := strings.Cut(text, ".")
-		require.Equal(t, want, p.Match(outbox.Table{Database: database, Name: name}), text)
-	}
-	folded := p.FoldCase(true)
-	require.True(t, folded.Match(outbox.Table{Database: "APP", Name: "Local_Message"}))
-	require.True(t, folded.Match(outbox.Table{Database: "Shop_A", Name: "MSG_1"}))
-	require.True(t, p.MatchDatabase("app"))
-	require.True(t, p.MatchName("msg_3"))
-	for _, bad := range []string{"", "app", ".x", "app.", "app./x", "app./(/", "a.b.c", "/x/", "/x/y"} {
-		_, err := ParsePatterns([]string{bad})
-		require.Error(t, err, "%q", bad)
-	}
-	_, err = ParsePatterns(nil)
-	require.Error(t, err)
-	_, err = ParsePatterns([]string{"bad", "worse"})
-	require.ErrorContains(t, err, "bad")
-	require.ErrorContains(t, err, "worse")
 }
 
 func TestMySQLSets(t *testing.T) {
@@ -213,7 +189,7 @@ func TestDecide(t *testing.T) {
 	sid := tapeSID
 	some := func(change func(*facts)) *facts {
 		f := &facts{
-			server: &server{flavor: position.MySQL, id: uuidA, variables: map[string]string{"gtid_mode": "ON"}},
+			server: &server{id: uuidA, variables: map[string]string{"gtid_mode": "ON"}},
 			logs:   []logFile{{"bin.000003", 1000}, {"bin.000004", 1000}, {"bin.000005", 500}},
 			end:    position.Position{Server: uuidA, Flavor: position.MySQL, File: "bin.000005", Pos: 500, GTID: sid + ":1-100"},
 			purged: sid + ":1-20",
@@ -287,22 +263,16 @@ func TestDecide(t *testing.T) {
 	require.Equal(t, 2, files)
 }
 
-func TestServerVersions(t *testing.T) {
-	for text, want := range map[string][3]int{"8.0.36-0ubuntu": {8, 0, 36}, "10.11.19-MariaDB-log": {10, 11, 19}, "9.7.4-2": {9, 7, 4}} {
-		got, err := parseVersion(text)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
+func TestStatementsOfVersions(t *testing.T) {
+	for version, want := range map[string][]string{
+		"8.4.0":           {"SHOW BINARY LOG STATUS", "SHOW REPLICAS", "SHOW REPLICA STATUS"},
+		"8.0.36":          {"SHOW MASTER STATUS", "SHOW REPLICAS", "SHOW REPLICA STATUS"},
+		"5.7.40":          {"SHOW MASTER STATUS", "SHOW SLAVE HOSTS", "SHOW SLAVE STATUS"},
+		"10.11.2-MariaDB": {"SHOW MASTER STATUS", "SHOW SLAVE HOSTS", "SHOW ALL SLAVES STATUS"},
+	} {
+		s := &server{Server: mysql.NewServer(version, "", "0")}
+		require.Equal(t, want, []string{s.showBinlogStatus(), s.showReplicas(), s.showReplicaStatus()}, version)
 	}
-	_, err := parseVersion("nine")
-	require.Error(t, err)
-	statements := func(flavor string, v ...int) []string {
-		s := &server{flavor: flavor, version: [3]int(v)}
-		return []string{s.showBinlogStatus(), s.showReplicas(), s.showReplicaStatus()}
-	}
-	require.Equal(t, []string{"SHOW BINARY LOG STATUS", "SHOW REPLICAS", "SHOW REPLICA STATUS"}, statements(position.MySQL, 8, 4, 0))
-	require.Equal(t, []string{"SHOW MASTER STATUS", "SHOW REPLICAS", "SHOW REPLICA STATUS"}, statements(position.MySQL, 8, 0, 36))
-	require.Equal(t, []string{"SHOW MASTER STATUS", "SHOW SLAVE HOSTS", "SHOW SLAVE STATUS"}, statements(position.MySQL, 5, 7, 40))
-	require.Equal(t, []string{"SHOW MASTER STATUS", "SHOW SLAVE HOSTS", "SHOW ALL SLAVES STATUS"}, statements(position.MariaDB, 10, 11, 2))
 }
 
 func TestSpillKeepsRows(t *testing.T) {
@@ -378,12 +348,12 @@ func TestSpillThatFails(t *testing.T) {
 func TestReasons(t *testing.T) {
 	wrapped := func(err error) error { return fmt.Errorf("x: %w", strip(err)) }
 	for want, err := range map[string]error{
-		words.ReconnectFatal:     mysql.NewError(codeFatalReading, "Could not find first log file name in binary log index file"),
-		words.ReconnectServerID:  mysql.NewError(codeFatalReading, "A replica with the same server_uuid/server_id as this replica has connected to the source"),
-		words.ReconnectDenied:    mysql.NewError(codeAccessDenied, "Access denied"),
-		words.ReconnectShutdown:  mysql.NewError(codeServerShutdown, "Server shutdown in progress"),
-		words.ReconnectServer:    mysql.NewError(1064, "syntax"),
-		words.ReconnectTimeout:   fmt.Errorf("%w: read tcp: i/o timeout", mysql.ErrBadConn),
+		words.ReconnectFatal:     gomysql.NewError(codeFatalReading, "Could not find first log file name in binary log index file"),
+		words.ReconnectServerID:  gomysql.NewError(codeFatalReading, "A replica with the same server_uuid/server_id as this replica has connected to the source"),
+		words.ReconnectDenied:    gomysql.NewError(1045, "Access denied"),
+		words.ReconnectShutdown:  gomysql.NewError(codeServerShutdown, "Server shutdown in progress"),
+		words.ReconnectServer:    gomysql.NewError(1064, "syntax"),
+		words.ReconnectTimeout:   fmt.Errorf("%w: read tcp: i/o timeout", gomysql.ErrBadConn),
 		words.ReconnectMalformed: malformed(&replication.EventHeader{}, "x"),
 		words.ReconnectClosed:    io.EOF,
 	} {
@@ -395,7 +365,7 @@ func TestReasons(t *testing.T) {
 		"log event entry exceeded max_allowed_packet; Increase max_allowed_packet on source": words.RecoveryInvalid,
 		"Client requested source to start replication from position > file size":             words.RecoveryInvalid,
 	} {
-		recovery, detail := fatalDetail(mysql.NewError(codeFatalReading, text))
+		recovery, detail := fatalDetail(gomysql.NewError(codeFatalReading, text))
 		require.Equal(t, want, recovery)
 		require.Contains(t, detail, text)
 	}
@@ -423,7 +393,7 @@ func TestConfigProblemsAreToldAtOnce(t *testing.T) {
 	for _, part := range []string{"addr", "user", "heartbeat", "read timeout", "buffer", "database.table"} {
 		require.ErrorContains(t, err, part)
 	}
-	require.NoError(t, Config{Addr: "a:1", User: "u", Tables: []string{"a.b"}}.Validate())
+	require.NoError(t, Config{Config: mysql.Config{Addr: "a:1", User: "u"}, Tables: []string{"a.b"}}.Validate())
 	for _, addr := range []string{"x", "x:y", "x:99999"} {
 		_, _, err := splitAddr(addr)
 		require.Error(t, err)
@@ -435,14 +405,14 @@ func TestConfigProblemsAreToldAtOnce(t *testing.T) {
 }
 
 func TestDefaultsOfColumns(t *testing.T) {
-	value := func(c column, text string, has bool, extra string) (lean.Value, bool) {
-		c.setFallback(text, has, extra)
-		return c.value()
+	value := func(c mysql.Column, text string, has bool, extra string) (lean.Value, bool) {
+		c.Default, c.Extra = sql.NullString{String: text, Valid: has}, extra
+		return valueOf(&c)
 	}
-	text := column{dataType: "varchar", charset: "utf8mb4"}
-	number := column{dataType: "tinyint"}
+	text := mysql.Column{Type: "varchar", Charset: "utf8mb4"}
+	number := mysql.Column{Type: "tinyint"}
 	for name, test := range map[string]struct {
-		c     column
+		c     mysql.Column
 		text  string
 		has   bool
 		extra string
@@ -451,16 +421,16 @@ func TestDefaultsOfColumns(t *testing.T) {
 	}{
 		"mysql number":        {number, "3", true, "", lean.Value{State: lean.Present, Kind: lean.Int, Int: 3}, true},
 		"mysql text":          {text, "abc", true, "", lean.Value{State: lean.Present, Bytes: []byte("abc")}, true},
-		"mysql expression":    {text, "uuid()", true, "DEFAULT_GENERATED", lean.Value{}, false},
+		"mysql expression":    {text, "uuid()", true, "default_generated", lean.Value{}, false},
 		"mariadb text":        {text, "'it''s'", true, "", lean.Value{State: lean.Present, Bytes: []byte("it's")}, true},
-		"mariadb null":        {column{dataType: "int", nullable: true}, "NULL", true, "", lean.Value{State: lean.Null}, true},
+		"mariadb null":        {mysql.Column{Type: "int", Nullable: true}, "NULL", true, "", lean.Value{State: lean.Null}, true},
 		"mariadb expression":  {text, "uuid()", true, "", lean.Value{}, false},
 		"none, must not null": {number, "", false, "", lean.Value{State: lean.Present, Kind: lean.Int}, true},
 		"none, text":          {text, "", false, "", lean.Value{State: lean.Present, Bytes: []byte{}}, true},
-		"none, may be null":   {column{dataType: "datetime", nullable: true}, "", false, "", lean.Value{State: lean.Null}, true},
-		"none, time":          {column{dataType: "datetime", fullType: "datetime(3)"}, "", false, "", lean.Value{State: lean.Present, Bytes: []byte("0000-00-00 00:00:00.000")}, true},
-		"none, other":         {column{dataType: "point"}, "", false, "", lean.Value{}, false},
-		"now":                 {column{dataType: "datetime"}, "CURRENT_TIMESTAMP", true, "", lean.Value{}, false},
+		"none, may be null":   {mysql.Column{Type: "datetime", Nullable: true}, "", false, "", lean.Value{State: lean.Null}, true},
+		"none, time":          {mysql.Column{Type: "datetime", FullType: "datetime(3)"}, "", false, "", lean.Value{State: lean.Present, Bytes: []byte("0000-00-00 00:00:00.000")}, true},
+		"none, other":         {mysql.Column{Type: "point"}, "", false, "", lean.Value{}, false},
+		"now":                 {mysql.Column{Type: "datetime"}, "CURRENT_TIMESTAMP", true, "", lean.Value{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := value(test.c, test.text, test.has, test.extra)

@@ -46,12 +46,10 @@ func Replica(c *config.Config, s config.Source) (*canal.Upstream, error) {
 		return nil, err
 	}
 	primary := cfg
-	if primary.TLS, err = s.Primary.TLSConfig(); err != nil {
+	if primary.Config, err = serverOf(s, s.Primary); err != nil {
 		return nil, err
 	}
-	primary.Addr, primary.User, primary.Password = s.Primary.Address, s.Primary.User, s.Primary.Password.Reveal()
-	primary.TLSOptional = s.Primary.TLSOptional()
-	return canal.NewUpstream(primary, cfg), nil
+	return canal.NewUpstream(primary, cfg)
 }
 
 // archive lets the leader archive, where that is switched on.

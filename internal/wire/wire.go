@@ -49,14 +49,12 @@ func serverOf(s config.Source, server config.Server) (mysql.Config, error) {
 
 // Stream returns how the binlog of a source is read.
 func Stream(c *config.Config, s config.Source) (canal.Config, error) {
-	server := s.Reader()
-	tls, err := server.TLSConfig()
+	server, err := serverOf(s, s.Reader())
 	if err != nil {
-		return canal.Config{}, fmt.Errorf("source %s: %w", s.Name, err)
+		return canal.Config{}, err
 	}
 	return canal.Config{
-		Addr: server.Address, User: server.User, Password: server.Password.Reveal(), TLS: tls, TLSOptional: server.TLSOptional(),
-		ServerID: s.ServerID, Name: s.Name, Tables: s.Tables, History: history(c), Columns: s.Columns.Outbox(), Statuses: s.Statuses.Outbox(),
+		Config: server, ServerID: s.ServerID, Name: s.Name, Tables: s.Tables, History: history(c), Columns: s.Columns.Outbox(), Statuses: s.Statuses.Outbox(),
 	}, nil
 }
 
