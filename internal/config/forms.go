@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"example.com/outbox-relay/mysql"
 )
 
 // forms check the text of one setting by the name in its form tag. An error follows the value that is wrong.
@@ -32,9 +34,8 @@ var forms = map[string]func(text string) error{
 }
 
 var (
-	tablePattern = regexp.MustCompile(`^(/[^/]+/|[^/.]+)\.(/[^/]+/|[^/.]+)$`)
-	topicText    = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
-	placeholder  = regexp.MustCompile(`\{[^}]*\}?`)
+	topicText   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
+	placeholder = regexp.MustCompile(`\{[^}]*\}?`)
 )
 
 // matching is the form of text that matches a pattern.
@@ -66,16 +67,11 @@ func server(text string) error {
 }
 
 func table(text string) error {
-	parts := tablePattern.FindStringSubmatch(text)
-	if parts == nil {
-		return errors.New(`must be database.table; a part between slashes is a regular expression, as in app./local_message_\d+/`)
+	_, err := mysql.ParsePattern(text)
+	if wrong, ok := errors.AsType[*mysql.PatternError](err); ok {
+		return errors.New(wrong.Problem)
 	}
-	for _, part := range parts[1:] {
-		if _, err := regexp.Compile(strings.Trim(part, "/")); err != nil && strings.HasPrefix(part, "/") {
-			return errors.New("holds no regular expression between its slashes; mind the brackets and backslashes")
-		}
-	}
-	return nil
+	return err
 }
 
 func glob(text string) error {

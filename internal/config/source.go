@@ -8,7 +8,7 @@ type Source struct {
 	Primary  Server   `yaml:"primary" doc:"The server where rows are marked and swept."`
 	Replica  *Server  `yaml:"replica" inherit:"primary" doc:"The binlog is read here, if set. What it omits it takes from the primary."`
 	ServerID uint32   `yaml:"server_id" doc:"The replica id the relay reads under. 0: derived from name and host, and checked to be free."`
-	Tables   []string `yaml:"tables" form:"table" doc:"The message tables, as database.table. A part between slashes is an anchored regular expression: app./local_message_\\d+/."`
+	Tables   []string `yaml:"tables" form:"table" doc:"The message tables, as database.table. A part between slashes is an anchored regular expression: app./local_message_\\d+/. A name with a dot or a slash in it is written as one: app./x\\.y/ or app./x\\x2fy/."`
 	Mode     string   `yaml:"mode" oneof:"auto|stream|sweep" doc:"auto: stream and sweep, and sweep alone, loudly, while the stream cannot run. stream: never go on without it. sweep: no binlog at all."`
 	Columns  Columns  `yaml:"columns" doc:"The names of the table's columns. The last five are used where the table has them."`
 	Statuses Statuses `yaml:"statuses" doc:"The number that the table stores for each status."`
