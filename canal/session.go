@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/mysql"
 )
 
 // session is one connection that the server sends its binlog through.
@@ -78,8 +79,10 @@ func (s *session) start(srv *server, from position.Position, byPlace bool) (*rep
 // transaction again. And it makes sure that this is the server whose files the position names: the address may have moved
 // to another one since that was asked.
 func (s *server) greet(c *client.Conn) error {
-	if _, err := c.Execute("SET SESSION net_write_timeout = 3600"); err != nil {
-		return err
+	for _, statement := range append(mysql.Settings(), "SET SESSION net_write_timeout = 3600") {
+		if _, err := c.Execute(statement); err != nil {
+			return err
+		}
 	}
 	id := "@@GLOBAL.server_uuid"
 	if s.MariaDB {

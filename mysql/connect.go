@@ -53,7 +53,7 @@ func newConnector(cfg Config, opts Options, log zerolog.Logger) (*connector, err
 	if err != nil {
 		return nil, err
 	}
-	c := &connector{base: base, setup: append(slices.Clone(settings), opts.Setup...), log: log}
+	c := &connector{base: base, setup: append(Settings(), opts.Setup...), log: log}
 	if opts.SmallImages {
 		c.tries = append(c.tries, smallImages)
 	}

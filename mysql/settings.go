@@ -1,12 +1,38 @@
 package mysql
 
-// settings prepare each session. The time zone is deliberately left alone: everything is compared and written with the
-// server's NOW() in the server's own zone, as other clients of the table see it. sql_mode is empty so that a zero or
-// partial date which is already in a row never fails an UPDATE of its other columns, and so that quoting is known.
+// A server hands out sessions as its global settings and init_connect make them, and those are for others to choose: a
+// session that commits nothing by itself, that reads at most a hundred rows, that refuses an UPDATE. So every session of every
+// pool is set to the list below before anyone uses it. What is missing from the list was looked at and left: the time zone (all
+// times are compared and written with NOW() in the zone that other clients of the table see), binlog_row_image (any will do),
+// and settings of the optimizer and of sizes, which change the price of a statement and not what it does.
+//
+// Names and quoting are known through `SET NAMES utf8mb4`, which the driver sends first.
+
+// settings are for every session. No right is needed for them.
 var settings = []string{
-	"SET SESSION sql_mode='', autocommit=1, innodb_lock_wait_timeout=3, lock_wait_timeout=10, net_write_timeout=30, wait_timeout=600",
-	"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+	"SET SESSION" +
+		// Otherwise each SELECT would open a transaction that holds its metadata lock until somebody commits.
+		" autocommit=1," +
+		// Otherwise a COMMIT would begin another transaction (CHAIN), with what follows in it, or end the session (RELEASE).
+		" completion_type=0," +
+		// A zero or partial date which is already in a row must never fail an UPDATE of its other columns; and quoting is known.
+		" sql_mode=''," +
+		// A list that ends early would be taken for the whole.
+		" sql_select_limit=18446744073709551615, sql_big_selects=1," +
+		// UPDATEs are bounded by their own conditions.
+		" sql_safe_updates=0," +
+		// A delete by the archive must not leave children without their parents.
+		" foreign_key_checks=1, unique_checks=1," +
+		// A lock that others hold is waited for shortly and asked for again; a dead client is noticed, an idle session kept.
+		" innodb_lock_wait_timeout=3, lock_wait_timeout=10, net_write_timeout=30, wait_timeout=600" +
+		// The pools bound how long a statement may take; a bound of the server's would end the long ones each time.
+		" /*!50708 , max_execution_time=0 */ /*M!100101 , max_statement_time=0 */",
+	"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
 }
+
+// Settings returns the statements that make a session the relay's own, for a connection that is not this package's: the one
+// that carries the binlog.
+func Settings() []string { return append([]string(nil), settings...) }
 
 // wish is a setting that takes a right which the relay can do without.
 type wish struct {
