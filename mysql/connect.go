@@ -53,7 +53,7 @@ func newConnector(cfg Config, opts Options, log zerolog.Logger) (*connector, err
 	if err != nil {
 		return nil, err
 	}
-	c := &connector{base: base, setup: append(Settings(), opts.Setup...), log: log}
+	c := &connector{base: base, setup: append(Settings(), opts.Setup...), log: log, tries: []wish{rowFormat}}
 	if opts.SmallImages {
 		c.tries = append(c.tries, smallImages)
 	}
@@ -129,10 +129,33 @@ func (c *connector) try(ctx context.Context, exec sqldriver.ExecerContext, w wis
 	if !ok {
 		return err
 	}
+	if refused.Number == CodeUnknownVariable {
+		return nil // a server that lacks the setting does not need it
+	}
+	if w.unless != "" {
+		right, err := holds(ctx, exec, w.unless)
+		if right || err != nil {
+			return err
+		}
+	}
 	if c.first(w.refused) {
 		c.log.Info().Uint16("number", refused.Number).Msg(w.refused)
 	}
 	return nil
+}
+
+// holds asks whether a condition in SQL is true of the session.
+func holds(ctx context.Context, conn any, condition string) (bool, error) {
+	q, ok := conn.(sqldriver.QueryerContext)
+	if !ok {
+		return false, errors.New("the driver can't ask questions")
+	}
+	rows, err := q.QueryContext(ctx, "SELECT 1 FROM DUAL WHERE "+condition, nil)
+	if err != nil {
+		return false, err
+	}
+	found := rows.Next(make([]sqldriver.Value, 1)) == nil
+	return found, rows.Close()
 }
 
 // first reports whether a text was not asked for before.

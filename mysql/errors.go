@@ -12,7 +12,8 @@ import (
 )
 
 // What callers branch on. Every error of this package that came from the server, or from the way to it, matches one of
-// them by errors.Is, or context.Canceled and context.DeadlineExceeded when the caller's time was over.
+// them by errors.Is, or context.Canceled and context.DeadlineExceeded when the caller's time was over. The classes below
+// ErrServer match it, too: who does not know them sees "anything else".
 var (
 	// ErrUnreachable is a broken or refused connection, a server that is starting or stopping, or one with no
 	// connection to spare. Trying again later is right.
@@ -30,7 +31,25 @@ var (
 	ErrSchema = errors.New("table has not the needed shape")
 	// ErrServer is anything else that the server refused; unknown means worth a bounded number of tries.
 	ErrServer = errors.New("database refused the statement")
+
+	// errFormat is a session that writes its binlog by statements, which InnoDB refuses in READ COMMITTED. A new session may
+	// have another format.
+	errFormat = below(ErrServer, "database refused the statement: binlog_format is STATEMENT")
 )
+
+// class is a class of errors within a wider one.
+type class struct {
+	text   string
+	within error
+}
+
+func below(within error, text string) error { return &class{text: text, within: within} }
+
+// Error returns what the class means.
+func (c *class) Error() string { return c.text }
+
+// Unwrap returns the wider class.
+func (c *class) Unwrap() error { return c.within }
 
 // Error is a refusal of the server or a fault on the way to it. Its text holds neither data nor the statement, because
 // the server's own message may quote both.
@@ -130,6 +149,8 @@ var classes = map[uint16]error{
 	1072: ErrSchema, // key column does not exist
 	1176: ErrSchema, // the index named in FORCE INDEX does not exist
 	1364: ErrSchema, // column has no default
+
+	1665: errFormat, // binlog_format is STATEMENT
 }
 
 // saysNoData lists the errors whose server message holds names and numbers only, never data or parts of the statement.

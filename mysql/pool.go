@@ -38,6 +38,7 @@ type Options struct {
 // given up after a minute without use. Its methods may be called concurrently.
 type Pool struct {
 	db    *sql.DB
+	size  int
 	hasty bool // locks that others hold are not waited for again
 }
 
@@ -50,12 +51,12 @@ func NewPool(cfg Config, opts Options, log zerolog.Logger) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pool{db: openDB(c, opts.Size), hasty: opts.Hasty}, nil
+	return &Pool{db: openDB(c, opts.Size), size: opts.Size, hasty: opts.Hasty}, nil
 }
 
 // PoolOf makes a pool of connections that somebody else makes, for tests without a server.
 func PoolOf(c sqldriver.Connector, size int) *Pool {
-	return &Pool{db: openDB(c, size)}
+	return &Pool{db: openDB(c, size), size: size}
 }
 
 func openDB(c sqldriver.Connector, size int) *sql.DB {
@@ -70,7 +71,7 @@ func openDB(c sqldriver.Connector, size int) *sql.DB {
 var backoffs = [...]time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 400 * time.Millisecond, time.Second}
 
 // Run calls fn with a session until it succeeds, fails for good, or the tries are spent: five for locks, two for a
-// connection that turned out to be dead. fn must be idempotent: the outcome of a lost connection
+// connection that turned out to be dead or a session that can't serve. fn must be idempotent: the outcome of a lost connection
 // is unknown. The error says op, what was attempted, and matches a class.
 func (p *Pool) Run(ctx context.Context, op string, fn func(ctx context.Context, conn *sql.Conn) error) error {
 	for try := 0; ; try++ {
@@ -94,7 +95,7 @@ func (p *Pool) again(err error, failures int) bool {
 	if errors.Is(err, ErrBusy) {
 		return !p.hasty
 	}
-	return failures == 0 && errors.Is(err, ErrUnreachable)
+	return failures == 0 && (errors.Is(err, ErrUnreachable) || errors.Is(err, errFormat))
 }
 
 func (p *Pool) once(ctx context.Context, fn func(ctx context.Context, conn *sql.Conn) error) (err error) {
@@ -103,14 +104,28 @@ func (p *Pool) once(ctx context.Context, fn func(ctx context.Context, conn *sql.
 		return err
 	}
 	defer func() {
-		if errors.Is(Describe("", err), ErrReadOnly) {
-			discard(conn) // the server behind it is no longer the primary
+		if spoilt(err) {
+			discard(conn)
+			p.dropIdle()
 		}
 		if closing := conn.Close(); err == nil && closing != nil && !errors.Is(closing, sql.ErrConnDone) {
 			err = closing
 		}
 	}()
 	return fn(ctx, conn)
+}
+
+// spoilt reports whether an error is the session's, and most likely that of the ones beside it: the server behind them is no
+// longer the primary, or they were made while binlog_format was STATEMENT.
+func spoilt(err error) bool {
+	err = Describe("", err)
+	return errors.Is(err, ErrReadOnly) || errors.Is(err, errFormat)
+}
+
+// dropIdle ends the sessions that nobody uses.
+func (p *Pool) dropIdle() {
+	p.db.SetMaxIdleConns(0)
+	p.db.SetMaxIdleConns(p.size)
 }
 
 // discard makes the pool drop the session instead of keeping it.

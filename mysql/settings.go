@@ -37,8 +37,19 @@ func Settings() []string { return append([]string(nil), settings...) }
 // wish is a setting that takes a right which the relay can do without.
 type wish struct {
 	statement string
+	// unless is a condition in SQL under which the session is right as it is; "" for none.
+	unless string
 	// refused is logged, once in the life of a pool, where the server does not allow it.
 	refused string
+}
+
+// rowFormat: a session inherits binlog_format when it is made, and with STATEMENT the server refuses the relay's UPDATEs
+// (READ COMMITTED, error 1665) until the session ends.
+var rowFormat = wish{
+	statement: "SET SESSION binlog_format='ROW'",
+	unless:    "@@SESSION.binlog_format<>'STATEMENT'", // MIXED writes rows in READ COMMITTED
+	refused: "binlog_format is STATEMENT, with which no row can be marked, and the user may not set it for the relay's own sessions: " +
+		"set it to ROW globally, or grant SESSION_VARIABLES_ADMIN (MariaDB: BINLOG ADMIN)",
 }
 
 // smallImages asks for marks that write only the key and the changed columns to the binlog.

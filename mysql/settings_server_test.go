@@ -118,3 +118,34 @@ func TestWritesOfStrangeSessionsAreCommitted(t *testing.T) {
 		assert.Equal(t, 4, n, "seen by another session")
 	})
 }
+
+// X58: a session that was made while the global binlog_format was STATEMENT is set right, or given up when it refuses.
+func TestSessionsMadeUnderStatementFormat(t *testing.T) {
+	eachFlavor(t, func(t *testing.T, start func(testing.TB, ...rig.Option) *rig.Server) {
+		srv := start(t, rig.Own())
+		for name, grants := range map[string][]rig.Grant{"with the right to set it": {rig.MinimalImages()}, "without": nil} {
+			t.Run(name, func(t *testing.T) {
+				d := newDesk(t, srv, grants...)
+				d.exec(t, "CREATE TABLE "+d.database+".t (id INT PRIMARY KEY, n INT) ENGINE=InnoDB")
+				d.exec(t, "INSERT INTO "+d.database+".t VALUES (1,0)")
+				write := func() error {
+					return d.Run(t.Context(), "write", func(ctx context.Context, conn *sql.Conn) error {
+						_, err := conn.ExecContext(ctx, "UPDATE "+d.database+".t SET n=n+1 WHERE id=1")
+						return err
+					})
+				}
+				d.exec(t, "SET GLOBAL binlog_format='STATEMENT'")
+				t.Cleanup(func() { _, _ = srv.DB(t).Exec("SET GLOBAL binlog_format='ROW'") }) //nolint:noctx // the test's is over
+				if grants != nil {
+					require.NoError(t, write())
+				} else {
+					err := write()
+					require.Equal(t, uint16(CodeStatementFormat), Code(err), "%v", err)
+					require.ErrorIs(t, err, ErrServer)
+				}
+				d.exec(t, "SET GLOBAL binlog_format='ROW'")
+				require.NoError(t, write(), "without a restart")
+			})
+		}
+	})
+}
