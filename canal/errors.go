@@ -59,7 +59,7 @@ func serverCode(err error) uint16 {
 // denied reports whether the server refused for lack of a right.
 func denied(err error) bool {
 	if my, ok := errors.AsType[*gomysql.MyError](err); ok {
-		err = mysql.ClassOf(my.Code)
+		err = mysql.ClassOf(my.Code, my.State)
 	}
 	return errors.Is(err, mysql.ErrPrivilege)
 }

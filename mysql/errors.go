@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 
 	driver "github.com/go-sql-driver/mysql"
 )
@@ -32,6 +33,9 @@ var (
 	// ErrServer is anything else that the server refused; unknown means worth a bounded number of tries.
 	ErrServer = errors.New("database refused the statement")
 
+	// ErrRefused is a table that does not take what is to be written: a CHECK, a trigger, a foreign or unique key, or a column's
+	// type refuses the values. The same statement fails again until a person changes the table; another row may pass.
+	ErrRefused = below(ErrServer, "database refused the statement: the table does not take these values")
 	// errFormat is a session that writes its binlog by statements, which InnoDB refuses in READ COMMITTED. A new session may
 	// have another format.
 	errFormat = below(ErrServer, "database refused the statement: binlog_format is STATEMENT")
@@ -85,7 +89,8 @@ func (e *Error) Unwrap() []error {
 	return within
 }
 
-// classes are the server error numbers that mean something particular, each with its reason.
+// classes are the server error numbers that mean something particular, each with its reason. A number that is not listed
+// is classed by its SQLSTATE.
 var classes = map[uint16]error{
 	1040: ErrUnreachable, // too many connections
 	1053: ErrUnreachable, // server shutdown in progress
@@ -102,6 +107,8 @@ var classes = map[uint16]error{
 	1226: ErrUnreachable, // user's resource limit
 	1317: ErrUnreachable, // query killed
 	1927: ErrUnreachable, // MariaDB: connection was killed
+	2006: ErrUnreachable, // a proxy's "server has gone away"
+	2013: ErrUnreachable, // a proxy's "lost connection"
 	3032: ErrUnreachable, // MySQL: server is in offline mode
 	3168: ErrUnreachable, // MySQL: server isn't available
 	4031: ErrUnreachable, // MySQL: disconnected because of inactivity
@@ -133,6 +140,7 @@ var classes = map[uint16]error{
 	1142: ErrPrivilege, // command denied on a table
 	1143: ErrPrivilege, // command denied on a column
 	1227: ErrPrivilege, // a global privilege is missing
+	1419: ErrPrivilege, // a trigger or function may not be made while the binlog is on
 	1370: ErrPrivilege, // routine access denied
 	1410: ErrPrivilege, // not allowed to create a user with GRANT
 	1698: ErrPrivilege, // access denied, no password
@@ -151,6 +159,31 @@ var classes = map[uint16]error{
 	1364: ErrSchema, // column has no default
 
 	1665: errFormat, // binlog_format is STATEMENT
+
+	1052: ErrServer, // a column's name is ambiguous: a statement of ours is wrong, although the state is a refusal's
+
+	// A table's lasting no to a row. The SQLSTATE of most says so; here are those by whose state nothing is said, and those
+	// that are met most.
+	1022: ErrRefused, // duplicate key
+	1048: ErrRefused, // a column takes no NULL
+	1062: ErrRefused, // duplicate entry
+	1264: ErrRefused, // out of a column's range
+	1265: ErrRefused, // data truncated
+	1292: ErrRefused, // a time or number that is none
+	1366: ErrRefused, // a value that the column's type or character set does not have
+	1369: ErrRefused, // a view's CHECK OPTION
+	1406: ErrRefused, // data too long
+	1411: ErrRefused, // a text that is no time
+	1442: ErrRefused, // a trigger changes the table that it stands on
+	1451: ErrRefused, // a child refers to the row
+	1452: ErrRefused, // the parent does not exist
+	1526: ErrRefused, // no partition takes the value
+	1644: ErrRefused, // SIGNAL, of a trigger
+	1690: ErrRefused, // out of range: a BIGINT that counts on
+	1748: ErrRefused, // the row does not belong to the named partition
+	3140: ErrRefused, // MySQL: text that is no JSON
+	3819: ErrRefused, // MySQL: a CHECK constraint
+	4025: ErrRefused, // MariaDB: a CHECK constraint
 }
 
 // saysNoData lists the errors whose server message holds names and numbers only, never data or parts of the statement.
@@ -219,7 +252,7 @@ func Describe(op string, err error) error {
 }
 
 func describeServer(op string, server *driver.MySQLError) error {
-	kind := ClassOf(server.Number)
+	kind := ClassOf(server.Number, string(server.SQLState[:]))
 	name := fmt.Sprintf("error %d (%s)", server.Number, string(server.SQLState[:]))
 	text := fmt.Sprintf("%s: %v", name, kind)
 	if saysNoData[server.Number] {
@@ -247,10 +280,20 @@ func connectionText(err error) string {
 	return "connection lost"
 }
 
-// ClassOf returns the class of a server's error number.
-func ClassOf(number uint16) error {
+// ClassOf returns the class of a server's error: by its number, else by the class of its SQLSTATE.
+func ClassOf(number uint16, state string) error {
 	if class, known := classes[number]; known {
 		return class
+	}
+	for _, refused := range []string{
+		"22", // data exception: a value is out of range, cut off or malformed
+		"23", // integrity constraint violation
+		"44", // WITH CHECK OPTION violation
+		"45", // a SIGNAL of the user's own, whatever its number
+	} {
+		if strings.HasPrefix(state, refused) {
+			return ErrRefused
+		}
 	}
 	return ErrServer
 }

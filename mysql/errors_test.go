@@ -16,22 +16,48 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Each class by numbers that are listed, with the state that the servers send. A class below ErrServer is that as well: who
+// branches on ErrServer sees it.
 func TestErrorsAreClassedByNumber(t *testing.T) {
 	t.Parallel()
-	for number, want := range map[uint16]error{
-		1040: ErrUnreachable, 1053: ErrUnreachable, 1927: ErrUnreachable, 4031: ErrUnreachable, 1205: ErrBusy, 1213: ErrBusy, 3572: ErrBusy,
-		1021: ErrUnreachable, 1114: ErrUnreachable, 1598: ErrUnreachable, // a report must not be skipped because of a full disk
-		1290: ErrReadOnly, 1836: ErrReadOnly, 1045: ErrPrivilege, 1142: ErrPrivilege, 1227: ErrPrivilege, 1146: ErrGone, 1049: ErrGone,
-		1054: ErrSchema, 1176: ErrSchema, 1366: ErrServer, 1062: ErrServer, 60000: ErrServer,
+	for want, numbers := range map[error][]uint16{
+		ErrUnreachable: {1040, 1053, 1077, 1129, 1158, 1159, 1160, 1161, 1203, 1226, 1317, 1927, 2006, 2013, 3032, 4031,
+			1021, 1026, 1037, 1041, 1114, 1135, 1180, 1598}, // a report must not be skipped because of a full disk
+		ErrBusy:      {1205, 1213, 1969, 3024, 3101, 3572},
+		ErrReadOnly:  {1290, 1792, 1836},
+		ErrPrivilege: {1044, 1045, 1095, 1130, 1142, 1143, 1227, 1370, 1410, 1419, 1698, 1820, 1862, 3118, 4151},
+		ErrGone:      {1049, 1051, 1146},
+		ErrSchema:    {1054, 1072, 1176, 1364},
+		ErrRefused: {1022, 1048, 1062, 1264, 1265, 1292, 1366, 1369, 1406, 1411, 1442, 1451, 1452, 1526, 1644, 1690, 1748, 3140, 3819,
+			4025},
+		errFormat: {1665},
+		ErrServer: {1052, 1064, 60000},
 	} {
-		err := Describe("mark", fmt.Errorf("wrapped: %w", &driver.MySQLError{Number: number, SQLState: [5]byte{'H', 'Y', '0', '0', '0'}, Message: "canary"}))
-		require.ErrorIs(t, err, want, number)
-		var own *Error
-		require.ErrorAs(t, err, &own)
-		assert.Equal(t, number, own.Number)
-		assert.Equal(t, !slices.Contains([]error{ErrPrivilege, ErrGone, ErrSchema}, want), Retryable(err), number)
-		assert.Equal(t, saysNoData[number], strings.Contains(err.Error(), "canary"), number)
+		for _, number := range numbers {
+			err := Describe("mark", fmt.Errorf("wrapped: %w", &driver.MySQLError{Number: number, SQLState: [5]byte([]byte("HY000")), Message: "canary"}))
+			require.ErrorIs(t, err, want, number)
+			for _, other := range []error{ErrUnreachable, ErrBusy, ErrReadOnly, ErrPrivilege, ErrGone, ErrSchema, ErrRefused, errFormat} {
+				assert.Equal(t, other == want, errors.Is(err, other), "%d: %v", number, other)
+			}
+			assert.Equal(t, slices.Contains([]error{ErrServer, ErrRefused, errFormat}, want), errors.Is(err, ErrServer), number)
+			assert.Equal(t, number, Code(err))
+			assert.Equal(t, !slices.Contains([]error{ErrPrivilege, ErrGone, ErrSchema}, want), Retryable(err), number)
+			assert.Equal(t, saysNoData[number], strings.Contains(err.Error(), "canary"), number)
+		}
 	}
+}
+
+// A number that is not listed is known by its state: a SIGNAL may have any.
+func TestErrorsAreClassedByState(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]error{
+		"22032": ErrRefused, "23000": ErrRefused, "44000": ErrRefused, "45000": ErrRefused, "45999": ErrRefused,
+		"HY000": ErrServer, "42000": ErrServer, "40001": ErrServer, "01000": ErrServer, "": ErrServer,
+	} {
+		assert.Equal(t, want, ClassOf(60000, state), state)
+	}
+	assert.Equal(t, ErrServer, ClassOf(1052, "23000"), "an ambiguous column is no row's fault")
+	assert.Equal(t, ErrSchema, ClassOf(1364, "23000"), "a number says more than a state")
 }
 
 func TestFaultsOfTheConnectionAreUnreachable(t *testing.T) {
