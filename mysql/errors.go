@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"crypto/tls"
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
@@ -36,6 +37,9 @@ var (
 	// ErrRefused is a table that does not take what is to be written: a CHECK, a trigger, a foreign or unique key, or a column's
 	// type refuses the values. The same statement fails again until a person changes the table; another row may pass.
 	ErrRefused = below(ErrServer, "database refused the statement: the table does not take these values")
+	// ErrCertificate is a server whose certificate is not accepted. It stays so until the configuration or the certificate
+	// changes.
+	ErrCertificate = below(ErrServer, "the server's certificate is not accepted")
 	// errFormat is a session that writes its binlog by statements, which InnoDB refuses in READ COMMITTED. A new session may
 	// have another format.
 	errFormat = below(ErrServer, "database refused the statement: binlog_format is STATEMENT")
@@ -196,14 +200,16 @@ var saysNoData = map[uint16]bool{
 
 // Server error numbers that the relay branches on one by one, by the names of the servers' manuals.
 const (
-	CodeUnknownDatabase = 1049 // ER_BAD_DB_ERROR
-	CodeUnknownColumn   = 1054 // ER_BAD_FIELD_ERROR
-	CodeNoSuchTable     = 1146 // ER_NO_SUCH_TABLE
-	CodeUnknownVariable = 1193 // ER_UNKNOWN_SYSTEM_VARIABLE
-	CodeWrongOffset     = 1220 // ER_ERROR_WHEN_EXECUTING_COMMAND
-	CodeNoBinlog        = 1381 // ER_NO_BINARY_LOGGING
-	CodeNoSuchGrantee   = 1410 // ER_CANT_CREATE_USER_WITH_GRANT: MySQL 8 at a GRANT to a user that does not exist
-	CodeStatementFormat = 1665 // ER_BINLOG_STMT_MODE_AND_ROW_ENGINE
+	CodeUnknownDatabase    = 1049 // ER_BAD_DB_ERROR
+	CodeUnknownColumn      = 1054 // ER_BAD_FIELD_ERROR
+	CodeNoSuchTable        = 1146 // ER_NO_SUCH_TABLE
+	CodeUnknownVariable    = 1193 // ER_UNKNOWN_SYSTEM_VARIABLE
+	CodeWrongOffset        = 1220 // ER_ERROR_WHEN_EXECUTING_COMMAND
+	CodeNoBinlog           = 1381 // ER_NO_BINARY_LOGGING
+	CodeNoSuchGrantee      = 1410 // ER_CANT_CREATE_USER_WITH_GRANT: MySQL 8 at a GRANT to a user that does not exist
+	CodeStatementFormat    = 1665 // ER_BINLOG_STMT_MODE_AND_ROW_ENGINE
+	codeTooManyConnections = 1040 // ER_CON_COUNT_ERROR
+	codeUserConnections    = 1203 // ER_TOO_MANY_USER_CONNECTIONS
 )
 
 // Code returns the number of a server's error, 0 when it is none.
@@ -239,6 +245,9 @@ func Describe(op string, err error) error {
 	if server, ok := errors.AsType[*driver.MySQLError](err); ok {
 		return describeServer(op, server)
 	}
+	if unknown, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return &Error{Op: op, Class: ErrCertificate, Text: fmt.Sprintf("%v: %v", ErrCertificate, unknown.Err)}
+	}
 	if brokenConnection(err) {
 		return &Error{Op: op, Class: ErrUnreachable, Text: connectionText(err), cause: err}
 	}
@@ -253,7 +262,10 @@ func Describe(op string, err error) error {
 
 func describeServer(op string, server *driver.MySQLError) error {
 	kind := ClassOf(server.Number, string(server.SQLState[:]))
-	name := fmt.Sprintf("error %d (%s)", server.Number, string(server.SQLState[:]))
+	name := fmt.Sprintf("error %d", server.Number)
+	if server.SQLState[0] != 0 { // what a server refuses before it has greeted has no state
+		name += " (" + string(server.SQLState[:]) + ")"
+	}
 	text := fmt.Sprintf("%s: %v", name, kind)
 	if saysNoData[server.Number] {
 		text = name + ": " + server.Message

@@ -2,11 +2,14 @@ package mysql
 
 import (
 	"context"
+	"crypto/tls"
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -82,4 +85,29 @@ func TestFaultsOfTheConnectionAreUnreachable(t *testing.T) {
 	own := error(&Error{Op: "look", Class: ErrGone, Text: "x"})
 	assert.Equal(t, own, Describe("other", own), "a described error is not described again")
 	require.ErrorIs(t, Describe("connect", driver.ErrNoTLS), ErrPrivilege)
+}
+
+// X54: what a server says before it has greeted has no state.
+func TestErrorsWithoutAState(t *testing.T) {
+	t.Parallel()
+	err := Describe("connect", &driver.MySQLError{Number: 1040, Message: "Too many connections"})
+	require.ErrorIs(t, err, ErrUnreachable)
+	assert.Equal(t, "connect: error 1040: Too many connections", err.Error())
+	assert.Contains(t, ConnectionRepair(err), "max_connections")
+}
+
+// X54: a certificate that is not accepted is named as that, with what to do.
+func TestCertificates(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) //nolint:forbidigo // the standard library's type
+	server.StartTLS()
+	defer server.Close()
+	_, cause := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{ServerName: "localhost"}) //nolint:noctx // it answers at once
+	require.Error(t, cause)
+	err := Describe("connect", fmt.Errorf("wrapped: %w", cause))
+	require.ErrorIs(t, err, ErrCertificate)
+	require.ErrorIs(t, err, ErrServer)
+	assert.ErrorContains(t, err, "connect: the server's certificate is not accepted: x509: ")
+	assert.Contains(t, ConnectionRepair(err), "ca_file")
 }

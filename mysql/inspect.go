@@ -19,6 +19,10 @@ func ConnectionRepair(err error) string {
 	switch {
 	case errors.Is(err, ErrPrivilege):
 		return "correct source.primary.user and password, or let the user in: CREATE USER ... / ALTER USER ... IDENTIFIED BY ..."
+	case errors.Is(err, ErrCertificate):
+		return "give the authority that signed the server's certificate in source.primary.ca_file; with tls: verify-identity also address the server by a name in its certificate"
+	case Code(err) == codeTooManyConnections, Code(err) == codeUserConnections:
+		return "end connections that nobody needs (SHOW PROCESSLIST), or raise max_connections or the user's own limit"
 	case errors.Is(err, ErrUnreachable):
 		return "start the server, or correct source.primary.address; check firewalls on the way"
 	}
