@@ -260,6 +260,17 @@ func Describe(op string, err error) error {
 	return &Error{Op: op, Class: ErrServer, Text: fmt.Sprintf("unexpected answer (%T)", err)}
 }
 
+// describeIn is Describe for what failed under ctx. The time limits of dialing look like the end of a context: while ctx has
+// not ended, they are the server's fault.
+func describeIn(ctx context.Context, op string, err error) error {
+	var own *Error
+	network, ok := errors.AsType[*net.OpError](err)
+	if ok && network.Timeout() && ctx.Err() == nil && !errors.As(err, &own) {
+		return &Error{Op: op, Class: ErrUnreachable, Text: connectionText(err), cause: err}
+	}
+	return Describe(op, err)
+}
+
 func describeServer(op string, server *driver.MySQLError) error {
 	kind := ClassOf(server.Number, string(server.SQLState[:]))
 	name := fmt.Sprintf("error %d", server.Number)

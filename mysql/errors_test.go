@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"crypto/tls"
+	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/assert"
@@ -111,3 +113,29 @@ func TestCertificates(t *testing.T) {
 	assert.ErrorContains(t, err, "connect: the server's certificate is not accepted: x509: ")
 	assert.Contains(t, ConnectionRepair(err), "ca_file")
 }
+
+// A dial that takes too long is a server that can't be reached, not the end of the caller's time: the dialer's own limit
+// looks like one.
+func TestDialThatTimesOut(t *testing.T) {
+	t.Parallel()
+	_, late := (&net.Dialer{Timeout: time.Nanosecond}).DialContext(t.Context(), "tcp", "127.0.0.1:1")
+	require.ErrorIs(t, late, context.DeadlineExceeded)
+	p := PoolOf(refusing{late}, 1)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	fn := func(context.Context, *sql.Conn) error { return nil }
+	err := p.Run(t.Context(), "look", fn)
+	require.ErrorIs(t, err, ErrUnreachable)
+	assert.ErrorContains(t, err, "look: dial tcp 127.0.0.1:1: i/o timeout")
+	ended, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	<-ended.Done()
+	err = p.Run(ended, "look", fn)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, ErrUnreachable)
+}
+
+// refusing makes no connection.
+type refusing struct{ err error }
+
+func (r refusing) Connect(context.Context) (sqldriver.Conn, error) { return nil, r.err }
+func (r refusing) Driver() sqldriver.Driver                        { return nil }

@@ -77,7 +77,7 @@ func (l *Lock) acquire(ctx context.Context) error {
 		if got {
 			return nil
 		}
-		if err != nil && (ctx.Err() != nil || !Retryable(Describe("", err))) {
+		if err != nil && (ctx.Err() != nil || !Retryable(describeIn(ctx, "", err))) {
 			return err
 		}
 		if err == nil {

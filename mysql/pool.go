@@ -75,7 +75,7 @@ var backoffs = [...]time.Duration{20 * time.Millisecond, 100 * time.Millisecond,
 // is unknown. The error says op, what was attempted, and matches a class.
 func (p *Pool) Run(ctx context.Context, op string, fn func(ctx context.Context, conn *sql.Conn) error) error {
 	for try := 0; ; try++ {
-		err := Describe(op, p.once(ctx, fn))
+		err := describeIn(ctx, op, p.once(ctx, fn))
 		if err == nil || ctx.Err() != nil || try >= len(backoffs) || !p.again(err, try) {
 			return err
 		}
