@@ -28,6 +28,7 @@ type Asker struct {
 	pool *mysql.Pool
 	// closing ends what is being asked; nil when only the context does.
 	closing <-chan struct{}
+	began   *beginnings
 }
 
 // NewAsker connects to nothing yet. The caller closes it after the Readers that came from it.
@@ -44,12 +45,12 @@ func NewAsker(cfg Config) (*Asker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Asker{cfg: cfg, pool: pool}, nil
+	return &Asker{cfg: cfg, pool: pool, began: &beginnings{}}, nil
 }
 
 // until returns the same Asker for questions that also end when the channel is closed.
 func (a *Asker) until(closing <-chan struct{}) *Asker {
-	return &Asker{cfg: a.cfg, pool: a.pool, closing: closing}
+	return &Asker{cfg: a.cfg, pool: a.pool, began: a.began, closing: closing}
 }
 
 // query runs a statement.

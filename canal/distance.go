@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"example.com/outbox-relay/canal/position"
 )
 
@@ -49,6 +47,7 @@ func (a *Asker) Distance(ctx context.Context, from position.Position) (Distance,
 	if err != nil {
 		return Distance{}, fmt.Errorf("measure the distance from %s: %w", from, err)
 	}
+	a.began.note(f.server.id, f.logs, time.Now())
 	start := f.decide(from)
 	d := Distance{
 		Usable: start.Usable, Recovery: start.Recovery, Detail: start.Detail,
@@ -102,37 +101,4 @@ func (s *server) retention() time.Duration {
 		return time.Duration(days * 24 * float64(time.Hour))
 	}
 	return 0
-}
-
-// fileBegun asks for the head of a binlog file, whose event carries the time. SQL does not tell it, so the file is
-// streamed for a moment.
-func (a *Asker) fileBegun(ctx context.Context, f *facts, file string) (time.Time, bool) {
-	cfg := a.cfg
-	ctx, cancel := context.WithTimeout(ctx, cfg.ReadTimeout)
-	defer cancel()
-	id, err := chooseServerID(ctx, a, f.server, cfg)
-	if err != nil {
-		return time.Time{}, false
-	}
-	cfg.ServerID = id
-	settings, err := a.streamTLS(ctx)
-	if err != nil {
-		return time.Time{}, false
-	}
-	from := position.Position{Flavor: f.server.flavor(), File: file, Pos: firstEvent}
-	ses, err := startSession(ctx, cfg, settings, f.server, from, f.placed(from), zerolog.Nop())
-	if err != nil {
-		return time.Time{}, false
-	}
-	defer ses.close()
-	for range 4 {
-		ev, err := ses.streamer.GetEvent(ctx)
-		if err != nil {
-			return time.Time{}, false
-		}
-		if ev.Header.Timestamp != 0 {
-			return time.Unix(int64(ev.Header.Timestamp), 0), true
-		}
-	}
-	return time.Time{}, false
 }

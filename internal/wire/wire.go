@@ -12,7 +12,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal"
-	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/internal/config"
 	"example.com/outbox-relay/internal/metrics"
@@ -256,17 +255,20 @@ func (b *Source) stream(c *config.Config, s config.Source, deps *relay.Deps, log
 	if err != nil {
 		return err
 	}
+	asker, err := canal.NewAsker(cfg)
+	if err != nil {
+		return err
+	}
+	b.close = append(b.close, asker.Close)
 	observer := observer{deps.Metrics}
 	deps.OpenReader = func(ctx context.Context) (relay.Reader, error) {
-		reader, err := canal.Open(ctx, cfg, log, observer)
+		reader, err := asker.Open(ctx, log, observer)
 		if err != nil {
 			return nil, err // not a nil *Reader in an interface
 		}
 		return reader, nil
 	}
-	deps.Distance = func(ctx context.Context, from position.Position) (canal.Distance, error) {
-		return canal.BinlogDistance(ctx, cfg, from)
-	}
+	deps.Distance = asker.Distance
 	upstream, err := Replica(c, s)
 	if err != nil || upstream == nil {
 		return err
