@@ -245,3 +245,16 @@ func (s mariadbSet) native() *mysql.MariadbGTIDSet {
 	}
 	return set
 }
+
+// Covers reports whether a set of GTIDs holds all of another.
+func Covers(flavor, set, other string) (bool, error) {
+	whole, err := parseGTIDs(flavor, set)
+	if err != nil {
+		return false, err
+	}
+	part, err := parseGTIDs(flavor, other)
+	if err != nil {
+		return false, err
+	}
+	return whole.Contains(part), nil
+}

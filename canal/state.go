@@ -69,3 +69,15 @@ func (k *stateKeeper) disconnected(now time.Time, reason string, err error) {
 		s.Reconnects[reason]++
 	})
 }
+
+// Observer is told what the reader can't return. Its methods must not block; they are called from Next's goroutine.
+type Observer interface {
+	// Reconnect: the connection was lost for the reason, one of words.Reconnects(), and is being replaced.
+	Reconnect(reason string)
+}
+
+// NopObserver ignores everything.
+type NopObserver struct{}
+
+// Reconnect does nothing.
+func (NopObserver) Reconnect(string) {}

@@ -3,6 +3,7 @@ package canal
 import (
 	"errors"
 	"iter"
+	"math"
 	"time"
 
 	"example.com/outbox-relay/canal/position"
@@ -72,3 +73,13 @@ func (t *Transaction) Close() error {
 
 // empty reports whether the transaction tells nothing but progress.
 func (t *Transaction) empty() bool { return t.n == 0 && !t.Kick && len(t.Missed) == 0 }
+
+// NewTransaction makes a transaction of rows in memory: for those who take transactions and want to be tried without a
+// server. The rows must be pending.
+func NewTransaction(end position.End, committedAt time.Time, rows ...outbox.Row) *Transaction {
+	buffer := &rowBuffer{limit: math.MaxInt}
+	for i := range rows {
+		buffer.insert(&rows[i])
+	}
+	return &Transaction{End: end, CommittedAt: committedAt, rows: buffer, n: len(rows)}
+}
