@@ -232,8 +232,7 @@ func Describe(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var own *Error
-	if errors.As(err, &own) {
+	if _, own := errors.AsType[*Error](err); own {
 		return err
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -263,9 +262,9 @@ func Describe(op string, err error) error {
 // describeIn is Describe for what failed under ctx. The time limits of dialing look like the end of a context: while ctx has
 // not ended, they are the server's fault.
 func describeIn(ctx context.Context, op string, err error) error {
-	var own *Error
+	_, own := errors.AsType[*Error](err)
 	network, ok := errors.AsType[*net.OpError](err)
-	if ok && network.Timeout() && ctx.Err() == nil && !errors.As(err, &own) {
+	if ok && network.Timeout() && ctx.Err() == nil && !own {
 		return &Error{Op: op, Class: ErrUnreachable, Text: connectionText(err), cause: err}
 	}
 	return Describe(op, err)

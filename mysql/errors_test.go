@@ -26,15 +26,19 @@ import (
 func TestErrorsAreClassedByNumber(t *testing.T) {
 	t.Parallel()
 	for want, numbers := range map[error][]uint16{
-		ErrUnreachable: {1040, 1053, 1077, 1129, 1158, 1159, 1160, 1161, 1203, 1226, 1317, 1927, 2006, 2013, 3032, 4031,
-			1021, 1026, 1037, 1041, 1114, 1135, 1180, 1598}, // a report must not be skipped because of a full disk
+		ErrUnreachable: {
+			1040, 1053, 1077, 1129, 1158, 1159, 1160, 1161, 1203, 1226, 1317, 1927, 2006, 2013, 3032, 4031,
+			1021, 1026, 1037, 1041, 1114, 1135, 1180, 1598,
+		}, // a report must not be skipped because of a full disk
 		ErrBusy:      {1205, 1213, 1969, 3024, 3101, 3572},
 		ErrReadOnly:  {1290, 1792, 1836},
 		ErrPrivilege: {1044, 1045, 1095, 1130, 1142, 1143, 1227, 1370, 1410, 1419, 1698, 1820, 1862, 3118, 4151},
 		ErrGone:      {1049, 1051, 1146},
 		ErrSchema:    {1054, 1072, 1176, 1364},
-		ErrRefused: {1022, 1048, 1062, 1264, 1265, 1292, 1366, 1369, 1406, 1411, 1442, 1451, 1452, 1526, 1644, 1690, 1748, 3140, 3819,
-			4025},
+		ErrRefused: {
+			1022, 1048, 1062, 1264, 1265, 1292, 1366, 1369, 1406, 1411, 1442, 1451, 1452, 1526, 1644, 1690, 1748, 3140, 3819,
+			4025,
+		},
 		errFormat: {1665},
 		ErrServer: {1052, 1064, 60000},
 	} {
@@ -42,7 +46,7 @@ func TestErrorsAreClassedByNumber(t *testing.T) {
 			err := Describe("mark", fmt.Errorf("wrapped: %w", &driver.MySQLError{Number: number, SQLState: [5]byte([]byte("HY000")), Message: "canary"}))
 			require.ErrorIs(t, err, want, number)
 			for _, other := range []error{ErrUnreachable, ErrBusy, ErrReadOnly, ErrPrivilege, ErrGone, ErrSchema, ErrRefused, errFormat} {
-				assert.Equal(t, other == want, errors.Is(err, other), "%d: %v", number, other)
+				assert.Equal(t, errors.Is(other, want) && errors.Is(want, other), errors.Is(err, other), "%d: %v", number, other)
 			}
 			assert.Equal(t, slices.Contains([]error{ErrServer, ErrRefused, errFormat}, want), errors.Is(err, ErrServer), number)
 			assert.Equal(t, number, Code(err))
@@ -110,7 +114,7 @@ func TestCertificates(t *testing.T) {
 	err := Describe("connect", fmt.Errorf("wrapped: %w", cause))
 	require.ErrorIs(t, err, ErrCertificate)
 	require.ErrorIs(t, err, ErrServer)
-	assert.ErrorContains(t, err, "connect: the server's certificate is not accepted: x509: ")
+	require.ErrorContains(t, err, "connect: the server's certificate is not accepted: x509: ")
 	assert.Contains(t, ConnectionRepair(err), "ca_file")
 }
 
@@ -125,7 +129,7 @@ func TestDialThatTimesOut(t *testing.T) {
 	fn := func(context.Context, *sql.Conn) error { return nil }
 	err := p.Run(t.Context(), "look", fn)
 	require.ErrorIs(t, err, ErrUnreachable)
-	assert.ErrorContains(t, err, "look: dial tcp 127.0.0.1:1: i/o timeout")
+	require.ErrorContains(t, err, "look: dial tcp 127.0.0.1:1: i/o timeout")
 	ended, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
 	<-ended.Done()

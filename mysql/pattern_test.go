@@ -61,7 +61,7 @@ func TestNoPatterns(t *testing.T) {
 		var p *PatternError
 		require.ErrorAs(t, err, &p, "%q", wrong)
 		assert.Equal(t, PatternError{Text: wrong, Problem: problem}, *p)
-		assert.ErrorContains(t, err, "table pattern ")
+		require.ErrorContains(t, err, "table pattern ")
 	}
 	_, err := ParsePatterns(nil)
 	require.ErrorContains(t, err, "tables is empty")

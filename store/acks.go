@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"example.com/outbox-relay/inbox/report"
-	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -197,7 +196,7 @@ func (s *Store) readReported(ctx context.Context, conn *sql.Conn, t *Table, quer
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	for rows.Next() {
 		var id, msgID, topic sql.RawBytes
 		var status sql.NullInt64

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"example.com/outbox-relay/inbox/report"
-	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -48,7 +47,7 @@ func (d *desk) statuses(t testing.TB) map[string]int {
 	t.Helper()
 	rows, err := d.db.QueryContext(t.Context(), "SELECT msg_id,status FROM "+d.name())
 	require.NoError(t, err)
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	found := map[string]int{}
 	for rows.Next() {
 		var id string

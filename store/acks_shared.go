@@ -125,7 +125,7 @@ func readAcks(ctx context.Context, q mysql.Querier, acks outbox.Table, where str
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	found := ackSet{}
 	for rows.Next() {
 		var msgID, group string

@@ -128,7 +128,7 @@ func touch(ctx context.Context, tx *sql.Tx, history outbox.Table) error {
 		}
 		return err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	rows.Next()
 	return rows.Err()
 }
@@ -195,7 +195,7 @@ func readIDs(ctx context.Context, q mysql.Querier, t *Table, query string) ([]ou
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	var refs []outbox.Ref
 	for rows.Next() {
 		var id string

@@ -84,7 +84,7 @@ func (s *Store) archivedMessages(ctx context.Context, conn *sql.Conn, t, h *Tabl
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	var found []Archived
 	for rows.Next() {
 		a := Archived{History: h.Table}

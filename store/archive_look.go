@@ -50,7 +50,7 @@ func (s *Store) Look(ctx context.Context, table outbox.Table, lane int, from Pla
 		if err != nil {
 			return err
 		}
-		defer mysql.CloseRows(rows)
+		defer closeRows(rows)
 		looked = Looked{Young: true, Next: from}
 		for rows.Next() {
 			var id string

@@ -133,10 +133,10 @@ func TestS97WritersPassWhileAClaimIsOpen(t *testing.T) {
 			rows, err := d.claimIn(ctx, tx, &table, []outbox.Ref{{Table: d.table, ID: 10, MsgID: "a"}, {Table: d.table, ID: 20, MsgID: "c"}, {Table: d.table, ID: 15, MsgID: "b"}}, time.Minute, claimDue)
 			require.NoError(t, err)
 			require.Len(t, rows, 2)
-			writer, err := d.db.Conn(t.Context())
+			writer, err := d.db.Conn(ctx)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, writer.Close()) }()
-			_, err = writer.ExecContext(t.Context(), "SET SESSION innodb_lock_wait_timeout=1; INSERT INTO "+d.name()+
+			_, err = writer.ExecContext(ctx, "SET SESSION innodb_lock_wait_timeout=1; INSERT INTO "+d.name()+
 				" (id,msg_id,topic,msg_content,status,next_retry_time,create_time,update_time) VALUES (15,'b','t','{}',0,NULL,NOW(),NOW()),(30,'d','t','{}',0,NOW(),NOW(),NOW())")
 			require.NoError(t, err, "no gap is locked, neither of the key nor of (status, next_retry_time)")
 			require.NoError(t, tx.Rollback())

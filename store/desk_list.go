@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -89,7 +88,7 @@ func (s *Store) tableMessages(ctx context.Context, conn *sql.Conn, t *Table, f F
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	var found []Message
 	for rows.Next() {
 		m, err := s.scanMessage(rows, t)

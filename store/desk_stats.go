@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -74,7 +73,7 @@ func (s *Store) topicStats(ctx context.Context, conn *sql.Conn, t *Table, status
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	var topics []TopicStats
 	for rows.Next() {
 		ts := TopicStats{Status: status}

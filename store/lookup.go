@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 
-	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -31,7 +30,7 @@ func (s *Store) Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]F
 			if err != nil {
 				return err
 			}
-			defer mysql.CloseRows(rows)
+			defer closeRows(rows)
 			for rows.Next() {
 				var id, msgID sql.RawBytes
 				var status int64

@@ -12,6 +12,9 @@ import (
 	"example.com/outbox-relay/outbox"
 )
 
+// closeRows frees the session for its next statement. What Close could report, rows.Err has reported before.
+func closeRows(rows *sql.Rows) { _ = rows.Close() }
+
 // rowColumns are the meanings of an outbox.Row in the order of selectList.
 var rowColumns = [...]string{"id", "msg_id", "topic", "content", "status", "retry_count", "next_retry_time", "create_time", "key", "headers", "trace", "body_ref"}
 
@@ -42,7 +45,7 @@ func (s *Store) readRows(ctx context.Context, q mysql.Querier, t *Table, query s
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	var result []outbox.Row
 	var raw [len(rowColumns)]sql.RawBytes
 	var into [len(rowColumns)]any

@@ -201,7 +201,7 @@ func (s *Store) windowEnd(ctx context.Context, conn *sql.Conn, t *Table, l lane,
 	if err != nil {
 		return end, 0, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	var id, text sql.RawBytes
 	for ; rows.Next(); n++ {
 		if err := rows.Scan(&text, &id); err != nil {
@@ -250,7 +250,7 @@ func (s *Store) readSent(ctx context.Context, conn *sql.Conn, t *Table, query st
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	for rows.Next() {
 		var m SentMessage
 		var marked sql.NullFloat64
