@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rs/zerolog"
 
@@ -83,4 +84,96 @@ func (i *inspection) repairMissing(text string) string {
 		return "outbox-relay init --print-sql"
 	}
 	return "outbox-relay init --print-sql  -- or, if the table exists: GRANT SELECT, UPDATE ON " + outbox.QuoteTable(table) + " TO " + i.Account + ";"
+}
+
+// table checks the shape of one table and each privilege on it.
+func (i *inspection) table(ctx context.Context, t *Table) error {
+	i.shape(t)
+	for _, p := range t.probes() {
+		err := i.probe(ctx, t.Table, p)
+		if err != nil {
+			return err
+		}
+	}
+	if err := i.archive(ctx, t); err != nil {
+		return err
+	}
+	return i.ackTable(ctx, t)
+}
+
+func (i *inspection) shape(t *Table) {
+	name := t.String()
+	if strings.EqualFold(t.engine, "InnoDB") {
+		i.report.OK("engine of "+name, "InnoDB")
+	} else {
+		i.report.Fail("engine of "+name, fmt.Sprintf("%s has no transactions: a message and its business data are not written together", t.engine),
+			"ALTER TABLE "+t.from()+" ENGINE=InnoDB;")
+	}
+	if t.primary != "" {
+		i.report.OK("primary key of "+name, "marks find their rows by index "+t.primary)
+	} else {
+		i.report.Fail("primary key of "+name, "no unique index on "+t.cols["id"].Name+" alone: each mark reads and locks the whole table",
+			"ALTER TABLE "+t.from()+" ADD UNIQUE KEY ("+t.col("id")+");")
+	}
+	if t.due != "" {
+		i.report.OK("sweep index of "+name, "due rows are found by index "+t.due)
+	} else {
+		i.report.Fail("sweep index of "+name, "no index on (status, next_retry_time): each sweep reads the whole table", t.addDueIndex())
+	}
+	if t.msgIDUnique {
+		i.report.OK("unique msg_id of "+name, "consumers can tell messages apart by it")
+	} else {
+		i.report.Warn("unique msg_id of "+name, "two messages may carry the same msg_id, and consumers would drop one of them",
+			"ALTER TABLE "+t.from()+" ADD UNIQUE KEY ("+t.col("msg_id")+");")
+	}
+	if t.HasLastError {
+		i.report.OK("last_error of "+name, "the table keeps why a message could not be sent")
+	} else {
+		i.report.Add(diagnose.Finding{
+			Check: "last_error of " + name,
+			Means: "the table has no such column, so why a message could not be sent stands in the log only; this is fine", Repair: "outbox-relay init --print-sql  -- optional",
+		})
+	}
+}
+
+func (t *Table) addDueIndex() string {
+	return "CREATE INDEX idx_status_retry ON " + t.from() + " (" + t.col("status") + ", " + t.col("next_retry_time") + ");"
+}
+
+// probe is a statement that needs one privilege and touches no row.
+type probe struct {
+	privilege, statement, without string
+}
+
+func (t *Table) probes() []probe {
+	// Constants, since reading a column would need SELECT too.
+	assignments := []string{t.col("status") + "=0", t.col("retry_count") + "=0", t.col("next_retry_time") + "=NULL", t.touched()}
+	if t.HasLastError {
+		assignments = append(assignments, t.col("last_error")+"=NULL")
+	}
+	// A condition that is false without looking at a column needs no privilege but the one that is probed.
+	return []probe{
+		{"SELECT", "SELECT " + t.selectList() + " FROM " + t.from() + " LIMIT 0", "nothing can be swept or looked up"},
+		{"UPDATE", "UPDATE " + t.from() + " SET " + strings.Join(assignments, ",") + " WHERE 1=0", "no row can be marked, so every message would stay pending and be sent again"},
+	}
+}
+
+func (i *inspection) probe(ctx context.Context, t outbox.Table, p probe) error {
+	check := strings.ToLower(p.privilege) + " privilege on " + t.String()
+	_, refused := i.conn.ExecContext(ctx, p.statement)
+	err := mysql.Describe("", refused)
+	switch {
+	case err == nil:
+		i.report.OK(check, "granted")
+	case errors.Is(err, ErrPrivilege):
+		i.report.Fail(check, "missing: "+p.without, "GRANT "+p.privilege+" ON "+outbox.QuoteTable(t)+" TO "+i.Account+";")
+	case mysql.Code(err) == mysql.CodeStatementFormat:
+		i.report.Fail("marks on "+t.String(), "binlog_format is STATEMENT, with which the server refuses the relay's updates (READ COMMITTED): no row can be marked",
+			"SET GLOBAL binlog_format='ROW'; and in the server's configuration, then reconnect")
+	case errors.Is(err, ErrReadOnly):
+		i.report.Warn(check, "can't be told while the server is read-only", "")
+	default:
+		return refused
+	}
+	return nil
 }

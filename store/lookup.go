@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 
 	"example.com/outbox-relay/outbox"
 )
@@ -56,4 +58,51 @@ func (s *Store) Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]F
 		}
 	}
 	return found, nil
+}
+
+// LastIDs returns the highest id of each table that has rows.
+func (s *Store) LastIDs(ctx context.Context) (map[outbox.Table]uint64, error) {
+	last := map[outbox.Table]uint64{}
+	for _, table := range s.Tables() {
+		err := s.onTable(ctx, s.work, "read the last id of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+			var id string
+			err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s DESC LIMIT 1", t.col("id"), t.from(), t.col("id"))).Scan(&id)
+			if errors.Is(err, sql.ErrNoRows) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			number, err := t.parseID(id)
+			last[t.Table] = number
+			return err
+		})
+		if unlessGone(err) != nil {
+			return nil, err
+		}
+	}
+	return last, nil
+}
+
+// Unrecorded returns pending rows without a next_retry_time, of each table up to its last id, by id: rows that nothing in
+// the table marks as the sweeper's. Deferring them takes them off the next answer; an empty one says that none is left.
+func (s *Store) Unrecorded(ctx context.Context, last map[outbox.Table]uint64, limit int) ([]outbox.Ref, error) {
+	for table, id := range last {
+		var refs []outbox.Ref
+		err := s.onTable(ctx, s.scan, "read pending rows of", table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
+			refs, err = readRefs(ctx, conn, t, s.unrecordedQuery(t, id, limit))
+			return err
+		})
+		if unlessGone(err) != nil || len(refs) > 0 {
+			return refs, err
+		}
+	}
+	return nil, nil
+}
+
+// unrecordedQuery reads one range of the index, in which the rows stand by id.
+func (s *Store) unrecordedQuery(t *Table, last uint64, limit int) string {
+	return fmt.Sprintf("SELECT %s,%s FROM %s%s WHERE %s=%s AND %s IS NULL AND %s<=%s ORDER BY %s LIMIT %d",
+		t.col("id"), t.col("msg_id"), t.from(), t.byDue(), t.col("status"), s.numberText(outbox.Pending), t.col("next_retry_time"),
+		t.col("id"), t.formatID(last), t.col("id"), limit)
 }
