@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -32,13 +33,11 @@ type token struct {
 	index int // -1 when the name is no index
 }
 
-const defaultKeyColumn = "msg_key"
-
 // KeyColumn tells the reader of rows which column to load as Row.Key when the key setting names a column; ok is false
 // when the setting needs none but the one that is loaded anyway.
 func KeyColumn(key string) (column string, ok bool) {
 	switch {
-	case key == "", strings.HasPrefix(key, "/"), strings.EqualFold(key, "msg_id"), strings.EqualFold(key, "id"):
+	case key == "", strings.HasPrefix(key, "/"), strings.EqualFold(key, words.ColumnMsgID), strings.EqualFold(key, words.ColumnID):
 		return "", false
 	}
 	return key, true
@@ -57,7 +56,7 @@ func keyColumn(cfg Config) string {
 	if column, ok := KeyColumn(cfg.Key); ok {
 		return column
 	}
-	return defaultKeyColumn
+	return outbox.DefaultColumns().Key
 }
 
 func parseKey(key, column string) (keyRule, error) {
@@ -67,9 +66,9 @@ func parseKey(key, column string) (keyRule, error) {
 	case strings.HasPrefix(key, "/"):
 		pointer, err := parsePointer(key)
 		return keyRule{from: fromPointer, pointer: pointer}, err
-	case strings.EqualFold(key, "msg_id"):
+	case strings.EqualFold(key, words.ColumnMsgID):
 		return keyRule{from: fromMsgID}, nil
-	case strings.EqualFold(key, "id"):
+	case strings.EqualFold(key, words.ColumnID):
 		return keyRule{from: fromID}, nil
 	}
 	return keyRule{}, fmt.Errorf("%q is neither a JSON pointer (/%s) nor the column that rows carry as their key (%s)", key, key, column)

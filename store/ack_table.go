@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -51,7 +52,7 @@ func (c Config) missingAckTable(ctx context.Context, conn *sql.Conn, t *Table) (
 	if err != nil || there {
 		return nil, err
 	}
-	return c.addAckTable(t.Table, t.cols["msg_id"].Chars), nil
+	return c.addAckTable(t.Table, t.cols[words.ColumnMsgID].Chars), nil
 }
 
 func tableExists(ctx context.Context, conn *sql.Conn, table outbox.Table) (bool, error) {
@@ -83,7 +84,7 @@ func (i *inspection) ackTable(ctx context.Context, t *Table) error {
 	}
 	if !there {
 		i.report.Fail(check, "it does not exist, or the user may not see it: a message that several groups have to report never becomes consumed",
-			AckSchema(acks, t.cols["msg_id"].Chars)+"; GRANT SELECT, INSERT, DELETE ON "+outbox.QuoteTable(acks)+" TO "+i.Account+";")
+			AckSchema(acks, t.cols[words.ColumnMsgID].Chars)+"; GRANT SELECT, INSERT, DELETE ON "+outbox.QuoteTable(acks)+" TO "+i.Account+";")
 		return nil
 	}
 	i.report.OK(check, "it exists")

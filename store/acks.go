@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"example.com/outbox-relay/inbox/report"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -172,8 +173,8 @@ func (s *Store) reportedIn(ctx context.Context, name outbox.Table, ids []string,
 			list[i] = t.msgID(id)
 		}
 		for part := range slices.Chunk(list, batchSize) {
-			query := "SELECT " + t.col("id") + "," + t.col("msg_id") + "," + t.col("topic") + "," + t.col("status") + " FROM " + t.from() + t.byMsgID() +
-				" WHERE " + t.col("msg_id") + " IN (" + strings.Join(part, ",") + ")" + locking
+			query := "SELECT " + t.col(words.ColumnID) + "," + t.col(words.ColumnMsgID) + "," + t.col(words.ColumnTopic) + "," + t.col(words.ColumnStatus) + " FROM " + t.from() + t.byMsgID() +
+				" WHERE " + t.col(words.ColumnMsgID) + " IN (" + strings.Join(part, ",") + ")" + locking
 			rows, err := s.readReported(ctx, conn, t, query)
 			if err != nil {
 				return err

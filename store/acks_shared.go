@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"example.com/outbox-relay/inbox/report"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -46,8 +47,8 @@ func (s *Store) aboutAcks(messages outbox.Table, err error) error {
 func (s *Store) consumeSharedIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox.Ref, group string, required []string) (counts report.Counts, err error) {
 	// Two groups that report at the same time do not see each other's report. Whoever locks the message second waits, and
 	// sees the first one's then.
-	open, err := readRefs(ctx, tx, t, "SELECT "+t.col("id")+","+t.col("msg_id")+" FROM "+t.from()+t.byID()+" WHERE "+t.these(refs)+
-		" AND "+t.col("status")+" IN ("+s.reportable()+") FOR UPDATE")
+	open, err := readRefs(ctx, tx, t, "SELECT "+t.col(words.ColumnID)+","+t.col(words.ColumnMsgID)+" FROM "+t.from()+t.byID()+" WHERE "+t.these(refs)+
+		" AND "+t.col(words.ColumnStatus)+" IN ("+s.reportable()+") FOR UPDATE")
 	counts.Already += len(refs) - len(open)
 	if err != nil || len(open) == 0 {
 		return counts, err
@@ -87,7 +88,7 @@ func (s *Store) complete(ctx context.Context, tx *sql.Tx, t *Table, refs []outbo
 		return nil
 	}
 	_, err := tx.ExecContext(ctx, "UPDATE "+t.from()+t.byID()+" SET "+s.consumes(t)+" WHERE "+t.these(refs)+
-		" AND "+t.col("status")+" IN ("+s.reportable()+")")
+		" AND "+t.col(words.ColumnStatus)+" IN ("+s.reportable()+")")
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -64,7 +65,7 @@ func (s *Store) Move(ctx context.Context, table outbox.Table, ids []uint64) (mov
 	attempt := func() error {
 		return s.onTable(ctx, s.archive, "archive rows of", table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			if t.primary == "" {
-				return &mysql.Error{Op: "archive rows of " + t.String(), Class: ErrSchema, Text: "no unique index on " + t.cols["id"].Name + " alone: make it the primary key"}
+				return &mysql.Error{Op: "archive rows of " + t.String(), Class: ErrSchema, Text: "no unique index on " + t.cols[words.ColumnID].Name + " alone: make it the primary key"}
 			}
 			return mysql.Transact(ctx, conn, func(tx *sql.Tx) (err error) {
 				moved, err = s.moveIn(ctx, tx, t, ids)
@@ -139,8 +140,8 @@ func (s *Store) lockOldQuery(t *Table, refs []outbox.Ref) string {
 	if s.features().CanSkipLocked() {
 		skip = " SKIP LOCKED"
 	}
-	return fmt.Sprintf("SELECT %s%s AND %s IN (%s) AND %s%s%s", t.col("id"), t.exactly(t.ids(refs), s.features()),
-		t.col("status"), s.numbers(s.cfg.Archive.Statuses), s.isOld(t, "update_time"), t.forUpdate(s.features()), skip)
+	return fmt.Sprintf("SELECT %s%s AND %s IN (%s) AND %s%s%s", t.col(words.ColumnID), t.exactly(t.ids(refs), s.features()),
+		t.col(words.ColumnStatus), s.numbers(s.cfg.Archive.Statuses), s.isOld(t, words.ColumnUpdateTime), t.forUpdate(s.features()), skip)
 }
 
 // forUpdate names the table to lock where MySQL has JSON_TABLE: it refuses to lock that one (error 3569). MariaDB knows no OF.
@@ -156,14 +157,14 @@ func (t *Table) forUpdate(srv mysql.Server) string {
 // waits for every row that somebody else has locked, a service's uncommitted one for instance.
 func (t *Table) exactly(ids string, srv mysql.Server) string {
 	if !srv.HasJSONTable() {
-		return fmt.Sprintf(" FROM %s%s WHERE %s IN (%s)", t.from(), t.byID(), t.col("id"), ids)
+		return fmt.Sprintf(" FROM %s%s WHERE %s IN (%s)", t.from(), t.byID(), t.col(words.ColumnID), ids)
 	}
 	kind := "BIGINT"
 	if t.Unsigned {
 		kind = "BIGINT UNSIGNED"
 	}
 	return fmt.Sprintf(" FROM JSON_TABLE('[%s]','$[*]' COLUMNS(outbox_picked %s PATH '$')) AS outbox_picked STRAIGHT_JOIN %s%s ON %s.%s=outbox_picked.outbox_picked WHERE TRUE",
-		ids, kind, t.from(), t.byID(), t.from(), t.col("id"))
+		ids, kind, t.from(), t.byID(), t.from(), t.col(words.ColumnID))
 }
 
 // isOld compares a column with the server's clock.

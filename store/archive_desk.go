@@ -140,7 +140,7 @@ func (s *Store) CanResend(ctx context.Context, a Archived) error {
 			return lacksHeaders(t)
 		}
 		var there bool
-		err := conn.QueryRowContext(ctx, "SELECT COUNT(*)>0 FROM "+t.from()+" WHERE "+t.col("msg_id")+"="+t.msgID(a.MsgID)).Scan(&there)
+		err := conn.QueryRowContext(ctx, "SELECT COUNT(*)>0 FROM "+t.from()+" WHERE "+t.col(words.ColumnMsgID)+"="+t.msgID(a.MsgID)).Scan(&there)
 		if err == nil && there {
 			return inTable(t)
 		}
@@ -157,8 +157,8 @@ func inTable(t *Table) error {
 }
 
 func (s *Store) resendIn(ctx context.Context, tx *sql.Tx, t *Table, a Archived, headers, note string) error {
-	where := fmt.Sprintf("%s=%s AND %s=%s", t.col("id"), t.formatID(a.ID), mysql.Identifier(archivedAt), mysql.Literal(a.At))
-	locked, err := readIDs(ctx, tx, t, "SELECT "+t.col("id")+" FROM "+outbox.QuoteTable(a.History)+" WHERE "+where+" FOR UPDATE")
+	where := fmt.Sprintf("%s=%s AND %s=%s", t.col(words.ColumnID), t.formatID(a.ID), mysql.Identifier(archivedAt), mysql.Literal(a.At))
+	locked, err := readIDs(ctx, tx, t, "SELECT "+t.col(words.ColumnID)+" FROM "+outbox.QuoteTable(a.History)+" WHERE "+where+" FOR UPDATE")
 	if err != nil {
 		return err
 	}
@@ -173,9 +173,12 @@ func (s *Store) resendIn(ctx context.Context, tx *sql.Tx, t *Table, a Archived, 
 	if err != nil {
 		return err
 	}
-	set := map[string]string{"status": s.numberText(outbox.Pending), "retry_count": "0", "next_retry_time": "NULL", "update_time": "NOW()", "headers": mysql.Literal(headers)}
+	set := map[string]string{
+		words.ColumnStatus: s.numberText(outbox.Pending), words.ColumnRetryCount: "0", words.ColumnNextRetryTime: string(noTime),
+		words.ColumnUpdateTime: "NOW()", words.ColumnHeaders: mysql.Literal(headers),
+	}
 	if t.HasLastError {
-		set["last_error"] = mysql.Literal(t.fitError(note))
+		set[words.ColumnLastError] = mysql.Literal(t.fitError(note))
 	}
 	names, values := t.broughtBack(both, set, given)
 	_, err = tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s",
@@ -200,7 +203,7 @@ func (t *Table) broughtBack(both shapes, set map[string]string, given bool) (nam
 		value, isSpecial := special[strings.ToLower(c.Name)]
 		_, has := find(both.target, c.Name)
 		switch {
-		case generated(c), given && strings.EqualFold(c.Name, t.cols["id"].Name):
+		case generated(c), given && strings.EqualFold(c.Name, t.cols[words.ColumnID].Name):
 			continue
 		case isSpecial:
 		case has:
@@ -216,7 +219,7 @@ func (t *Table) broughtBack(both shapes, set map[string]string, given bool) (nam
 // givesIDs reports whether the table gives a row its id.
 func givesIDs(ctx context.Context, tx *sql.Tx, t *Table) (given bool, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT COUNT(*)>0 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA="+mysql.Literal(t.Database)+" AND TABLE_NAME="+mysql.Literal(t.Name)+
-		" AND COLUMN_NAME="+mysql.Literal(t.cols["id"].Name)+" AND EXTRA LIKE '%auto_increment%'").Scan(&given)
+		" AND COLUMN_NAME="+mysql.Literal(t.cols[words.ColumnID].Name)+" AND EXTRA LIKE '%auto_increment%'").Scan(&given)
 	return given, err
 }
 

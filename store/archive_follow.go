@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -165,13 +166,13 @@ func (c created) history(t *Table, history outbox.Table, both shapes) string {
 			lines = append(lines, column.definition)
 		}
 	}
-	msgID := t.col("msg_id")
-	if kind := t.cols["msg_id"].Type; strings.HasSuffix(kind, "text") || strings.HasSuffix(kind, "blob") {
+	msgID := t.col(words.ColumnMsgID)
+	if kind := t.cols[words.ColumnMsgID].Type; strings.HasSuffix(kind, "text") || strings.HasSuffix(kind, "blob") {
 		msgID += "(190)"
 	}
 	lines = append(lines,
 		mysql.Identifier(archivedAt)+" "+archivedAtType,
-		"PRIMARY KEY ("+t.col("id")+","+mysql.Identifier(archivedAt)+")",
+		"PRIMARY KEY ("+t.col(words.ColumnID)+","+mysql.Identifier(archivedAt)+")",
 		"KEY `idx_msg_id` ("+msgID+")",
 		"KEY `idx_archived_at` ("+mysql.Identifier(archivedAt)+")")
 	return "CREATE TABLE IF NOT EXISTS " + outbox.QuoteTable(history) + " (\n  " + strings.Join(lines, ",\n  ") + "\n)" + c.options

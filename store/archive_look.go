@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -77,9 +78,9 @@ func (s *Store) Look(ctx context.Context, table outbox.Table, lane int, from Pla
 
 // lookQuery renders the chunk's query. What tells whether a row is old is computed for the rows of the chunk only.
 func (s *Store) lookQuery(t *Table, lane int, from Place, limit int) string {
-	id, next := t.col("id"), t.col("next_retry_time")
-	list := fmt.Sprintf("SELECT %s,CONCAT(%s),%s IN (%s) AND %s,%s FROM %s", id, next, t.col("status"), s.numbers(s.cfg.Archive.Statuses),
-		s.isOld(t, "update_time"), s.isOld(t, "create_time"), t.from())
+	id, next := t.col(words.ColumnID), t.col(words.ColumnNextRetryTime)
+	list := fmt.Sprintf("SELECT %s,CONCAT(%s),%s IN (%s) AND %s,%s FROM %s", id, next, t.col(words.ColumnStatus), s.numbers(s.cfg.Archive.Statuses),
+		s.isOld(t, words.ColumnUpdateTime), s.isOld(t, words.ColumnCreateTime), t.from())
 	behind := ""
 	if from.set {
 		behind = id + ">" + t.formatID(from.ID)
@@ -90,7 +91,7 @@ func (s *Store) lookQuery(t *Table, lane int, from Place, limit int) string {
 		}
 		return fmt.Sprintf("%s%s%s ORDER BY %s LIMIT %d", list, t.byID(), behind, id, limit)
 	}
-	is := t.col("status") + "=" + s.numberText(s.cfg.Archive.Statuses[lane/2])
+	is := t.col(words.ColumnStatus) + "=" + s.numberText(s.cfg.Archive.Statuses[lane/2])
 	if lane%2 == 0 {
 		if behind != "" {
 			behind = " AND " + behind
@@ -122,7 +123,7 @@ func (s *Store) ArchiveEstimate(ctx context.Context, table outbox.Table) (int64,
 		for _, status := range s.cfg.Archive.Statuses {
 			var n int64
 			err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 FROM %s%s WHERE %s=%s AND %s<=%s LIMIT %d) AS some",
-				t.from(), t.byDue(), t.col("status"), s.numberText(status), t.col("id"), last, EstimateCap)).Scan(&n)
+				t.from(), t.byDue(), t.col(words.ColumnStatus), s.numberText(status), t.col(words.ColumnID), last, EstimateCap)).Scan(&n)
 			if err != nil {
 				return err
 			}
@@ -146,7 +147,7 @@ func (s *Store) lastOldID(ctx context.Context, conn *sql.Conn, t *Table) (id str
 		var found string
 		var old bool
 		err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT %s,COALESCE(%s,1) FROM %s%s WHERE %s>=%s ORDER BY %s LIMIT 1",
-			t.col("id"), s.isOld(t, "create_time"), t.from(), t.byID(), t.col("id"), t.formatID(middle^flip), t.col("id"))).Scan(&found, &old)
+			t.col(words.ColumnID), s.isOld(t, words.ColumnCreateTime), t.from(), t.byID(), t.col(words.ColumnID), t.formatID(middle^flip), t.col(words.ColumnID))).Scan(&found, &old)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return "", false, err
 		}

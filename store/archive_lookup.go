@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -30,8 +31,8 @@ func (s *Store) lookupArchived(ctx context.Context, g group, found map[outbox.Re
 	}
 	err := s.onTable(ctx, s.work, "look up archived rows of", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		rows, err := conn.QueryContext(ctx, strings.Join([]string{
-			"SELECT ", t.col("id"), ",", t.col("msg_id"), ",", t.col("status"), " FROM ",
-			outbox.QuoteTable(outbox.HistoryName(s.cfg.Archive.Table, t.Table)), " WHERE ", t.col("id"), " IN (", t.ids(refs), ")",
+			"SELECT ", t.col(words.ColumnID), ",", t.col(words.ColumnMsgID), ",", t.col(words.ColumnStatus), " FROM ",
+			outbox.QuoteTable(outbox.HistoryName(s.cfg.Archive.Table, t.Table)), " WHERE ", t.col(words.ColumnID), " IN (", t.ids(refs), ")",
 		}, ""))
 		if kind := mysql.Describe("", err); errors.Is(kind, ErrGone) || errors.Is(kind, ErrSchema) || errors.Is(kind, ErrPrivilege) {
 			return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -27,7 +28,7 @@ func (s *Store) Backlog(ctx context.Context, q Query) ([]outbox.Ref, error) {
 		var found []outbox.Ref
 		err := s.onTable(ctx, s.scan, "read due rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
 			for _, all := range []bool{false, true} {
-				found, err = readRefs(ctx, conn, t, s.topicQuery(t, some, t.col("id")+","+t.col("msg_id"), all))
+				found, err = readRefs(ctx, conn, t, s.topicQuery(t, some, t.col(words.ColumnID)+","+t.col(words.ColumnMsgID), all))
 				if err != nil || len(found) > 0 {
 					return err
 				}
@@ -69,9 +70,8 @@ func (s *Store) oldest(ctx context.Context, q Query) ([]outbox.Row, error) {
 // isDue asks the database whether a row's time has come.
 func (s *Store) isDue(ctx context.Context, ref outbox.Ref) (due bool, err error) {
 	err = s.onTable(ctx, s.work, "look up rows of", ref.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		column := t.col("next_retry_time")
 		return conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+t.from()+t.byID()+" WHERE "+t.these([]outbox.Ref{ref})+
-			" AND ("+column+" IS NULL OR "+column+"<=NOW())").Scan(&due)
+			" AND ("+t.nextRetry().sendable()+")").Scan(&due)
 	})
 	return due, err
 }
@@ -84,7 +84,7 @@ const headLimit = 2000
 // whatever topic are, which costs a tenth, because the index alone tells their order; in a long backlog of this topic that
 // is enough, and what it finds are the topic's first rows just the same.
 func (s *Store) topicQuery(t *Table, q Query, list string, all bool) string {
-	id := t.col("id")
+	id := t.col(words.ColumnID)
 	topic := t.exactTopic() + "=" + mysql.Literal(q.Only)
 	search := s.dueRanges(t, q, true)
 	outside := topic + " AND " + search
@@ -101,22 +101,21 @@ func (s *Store) topicQuery(t *Table, q Query, list string, all bool) string {
 
 // dueRanges renders the condition of due rows over all ranges of the index; the grace needs the row itself.
 func (s *Store) dueRanges(t *Table, q Query, grace bool) string {
-	due := t.col("next_retry_time")
 	var ranges []string
 	for _, status := range q.statuses() {
-		is := t.col("status") + "=" + s.numberText(status)
+		is := t.col(words.ColumnStatus) + "=" + s.numberText(status)
 		if status == outbox.Failed && q.Early {
 			ranges = append(ranges, "("+is+")")
 			continue
 		}
-		without := is + " AND " + due + " IS NULL"
+		without := is + " AND " + t.nextRetry().none()
 		if grace {
 			without += t.grace(q, status)
 		}
 		if status == outbox.Failed || !q.Deferred {
 			ranges = append(ranges, "("+without+")")
 		}
-		ranges = append(ranges, "("+is+" AND "+due+"<=NOW())")
+		ranges = append(ranges, "("+is+" AND "+t.nextRetry().due()+")")
 	}
 	return "(" + strings.Join(ranges, " OR ") + ")"
 }

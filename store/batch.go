@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -41,7 +42,7 @@ func byTable(refs []outbox.Ref) []group {
 func (t *Table) these(refs []outbox.Ref) string {
 	var b strings.Builder
 	b.Grow(len(refs) * 72)
-	id := t.col("id")
+	id := t.col(words.ColumnID)
 	b.WriteString(id + " IN (")
 	for i, ref := range refs {
 		if i > 0 {
@@ -49,7 +50,7 @@ func (t *Table) these(refs []outbox.Ref) string {
 		}
 		b.WriteString(t.formatID(ref.ID))
 	}
-	b.WriteString(") AND (" + id + "," + t.col("msg_id") + ") IN (")
+	b.WriteString(") AND (" + id + "," + t.col(words.ColumnMsgID) + ") IN (")
 	for i, ref := range refs {
 		if i > 0 {
 			b.WriteByte(',')
@@ -80,7 +81,7 @@ func (s *Store) update(ctx context.Context, p *mysql.Pool, op string, refs []out
 	for _, g := range byTable(refs) {
 		err := s.onTable(ctx, p, op, g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			result, err := conn.ExecContext(ctx, "UPDATE "+t.from()+t.byID()+" SET "+set(t)+" WHERE "+t.these(g.refs)+
-				" AND "+t.col("status")+" IN ("+from+")")
+				" AND "+t.col(words.ColumnStatus)+" IN ("+from+")")
 			if err != nil {
 				return err
 			}
@@ -96,8 +97,10 @@ func (s *Store) update(ctx context.Context, p *mysql.Pool, op string, refs []out
 }
 
 // touched renders the assignment of update_time; not every table has it ON UPDATE.
-func (t *Table) touched() string { return t.col("update_time") + "=NOW()" }
+func (t *Table) touched() string { return t.col(words.ColumnUpdateTime) + "=NOW()" }
+
+func (s *Store) numberText(status outbox.Status) string { return strconv.Itoa(s.number(status)) }
 
 func (s *Store) becomes(t *Table, status outbox.Status) string {
-	return t.col("status") + "=" + strconv.Itoa(s.number(status))
+	return t.col(words.ColumnStatus) + "=" + strconv.Itoa(s.number(status))
 }

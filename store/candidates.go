@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -142,13 +143,13 @@ func (t *Table) byIDOrder(a, b uint64) int {
 
 // rangeQuery reads one range of the index (status, next_retry_time), in the index' own order.
 func (s *Store) rangeQuery(t *Table, q Query, status outbox.Status, without bool, window string, limit int) string {
-	due, order := t.col("next_retry_time"), t.col("id")
-	condition := t.col("status") + "=" + strconv.Itoa(s.number(status))
+	next, order := t.nextRetry(), t.col(words.ColumnID)
+	condition := t.col(words.ColumnStatus) + "=" + strconv.Itoa(s.number(status))
 	if without {
-		condition += " AND " + due + " IS NULL" + t.grace(q, status)
+		condition += " AND " + next.none() + t.grace(q, status)
 	} else {
-		condition += " AND " + due + "<=NOW()" + t.dueFrom(q) + window
-		order = due + "," + order
+		condition += " AND " + next.due() + t.dueFrom(q) + window
+		order = string(next) + "," + order
 	}
 	if len(q.Except) > 0 {
 		condition += " AND " + t.exactTopic() + " NOT IN (" + mysql.Literals(q.Except) + ")"
@@ -156,12 +157,12 @@ func (s *Store) rangeQuery(t *Table, q Query, status outbox.Status, without bool
 	return fmt.Sprintf("SELECT %s FROM %s%s WHERE %s ORDER BY %s LIMIT %d", t.selectList(), t.from(), t.byDue(), condition, order, limit)
 }
 
-// dueFrom goes a second back: a row that became due within the second of the last look may not have been seen.
+// dueFrom renders the lower bound of the query, "" without one.
 func (t *Table) dueFrom(q Query) string {
 	if q.DueFrom == "" {
 		return ""
 	}
-	return " AND " + t.col("next_retry_time") + ">=" + mysql.Literal(q.DueFrom) + "-INTERVAL 1 SECOND"
+	return " AND " + t.nextRetry().dueFrom(q.DueFrom)
 }
 
 // grace renders the condition that leaves fresh pending rows to the stream.
@@ -169,6 +170,6 @@ func (t *Table) grace(q Query, status outbox.Status) string {
 	if q.Grace <= 0 || status != outbox.Pending {
 		return ""
 	}
-	created := t.col("create_time")
+	created := t.col(words.ColumnCreateTime)
 	return " AND (" + created + " IS NULL OR " + created + "<=NOW(6)-" + mysql.Interval(q.Grace) + " OR " + created + ">NOW(6))"
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -112,26 +113,25 @@ func (s *Store) claimIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox
 	for i := range rows {
 		taken[i] = rows[i].Ref()
 	}
-	_, err = tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s%s SET %s=NOW()+%s,%s WHERE %s IN (%s)",
-		t.from(), t.byID(), t.col("next_retry_time"), mysql.Interval(lease), t.touched(), t.col("id"), t.ids(taken)))
+	_, err = tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s%s SET %s,%s WHERE %s IN (%s)",
+		t.from(), t.byID(), t.nextRetry().set(dueIn(lease)), t.touched(), t.col(words.ColumnID), t.ids(taken)))
 	return rows, err
 }
 
 // claimQuery locks by primary key and in READ COMMITTED: records only, no gap that an INSERT would wait for.
 func (s *Store) claimQuery(t *Table, refs []outbox.Ref, which claimable) string {
-	due := t.col("next_retry_time")
-	condition := due + " IS NULL OR " + due + "<=NOW()"
+	condition := t.nextRetry().sendable()
 	switch which {
 	case claimDue:
 	case claimEarly:
-		condition += " OR " + t.col("status") + "=" + s.numberText(outbox.Failed)
+		condition += " OR " + t.col(words.ColumnStatus) + "=" + s.numberText(outbox.Failed)
 	case claimParked:
-		condition = s.parked(t)
+		condition = s.isParked(t)
 	}
 	skip := ""
 	if s.features().CanSkipLocked() {
 		skip = " SKIP LOCKED"
 	}
 	return fmt.Sprintf("SELECT %s FROM %s%s WHERE %s IN (%s) AND %s IN (%s) AND (%s) ORDER BY %s FOR UPDATE%s",
-		t.selectList(), t.from(), t.byID(), t.col("id"), t.ids(refs), t.col("status"), s.open(), condition, t.col("id"), skip)
+		t.selectList(), t.from(), t.byID(), t.col(words.ColumnID), t.ids(refs), t.col(words.ColumnStatus), s.open(), condition, t.col(words.ColumnID), skip)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -43,18 +44,18 @@ func (s *Store) Count(ctx context.Context) (counts map[outbox.Status]int64, olde
 func (s *Store) countStatus(ctx context.Context, conn *sql.Conn, t *Table, status outbox.Status) (int64, error) {
 	var n int64
 	query := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 FROM %s%s WHERE %s=%s LIMIT %d) AS some",
-		t.from(), t.byDue(), t.col("status"), s.numberText(status), CountCap)
+		t.from(), t.byDue(), t.col(words.ColumnStatus), s.numberText(status), CountCap)
 	return n, conn.QueryRowContext(ctx, query).Scan(&n)
 }
 
 // oldestAge looks at the head of both ranges of pending rows: without a next_retry_time by id, with one by that time.
 func (s *Store) oldestAge(ctx context.Context, conn *sql.Conn, t *Table) (time.Duration, error) {
 	var oldest time.Duration
-	due := t.col("next_retry_time")
-	for _, part := range []string{due + " IS NULL ORDER BY " + t.col("id"), due + "<=NOW() ORDER BY " + due} {
+	next := t.nextRetry()
+	for _, part := range []string{next.none() + " ORDER BY " + t.col(words.ColumnID), next.due() + " ORDER BY " + string(next)} {
 		var seconds sql.NullInt64
 		err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT TIMESTAMPDIFF(SECOND, %s, NOW()) FROM %s%s WHERE %s=%s AND %s LIMIT 1",
-			t.col("create_time"), t.from(), t.byDue(), t.col("status"), s.numberText(outbox.Pending), part)).Scan(&seconds)
+			t.col(words.ColumnCreateTime), t.from(), t.byDue(), t.col(words.ColumnStatus), s.numberText(outbox.Pending), part)).Scan(&seconds)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return 0, err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -29,7 +30,7 @@ func (s *Store) Retry(ctx context.Context, f Filter, dryRun bool) (int64, error)
 		}
 	}
 	return s.change(ctx, "retry messages of", f, dryRun, func(t *Table) string {
-		return s.becomes(t, outbox.Failed) + "," + t.col("retry_count") + "=0," + t.col("next_retry_time") + "=NOW()," + t.touched()
+		return s.becomes(t, outbox.Failed) + "," + t.col(words.ColumnRetryCount) + "=0," + t.nextRetry().set(dueNow) + "," + t.touched()
 	})
 }
 
@@ -45,7 +46,7 @@ func (s *Store) Discard(ctx context.Context, f Filter, dryRun bool) (int64, erro
 		}
 	}
 	return s.change(ctx, "discard messages of", f, dryRun, func(t *Table) string {
-		return s.becomes(t, outbox.Discarded) + "," + t.col("next_retry_time") + "=NULL," + t.touched()
+		return s.becomes(t, outbox.Discarded) + "," + t.nextRetry().set(noTime) + "," + t.touched()
 	})
 }
 
@@ -89,10 +90,10 @@ func (s *Store) changeTable(ctx context.Context, op string, name outbox.Table, f
 			from = s.numbers(f.Statuses)
 			condition, indexHint := s.where(t, f)
 			if after != "" {
-				condition += " AND " + t.col("id") + ">" + after
+				condition += " AND " + t.col(words.ColumnID) + ">" + after
 			}
 			refs, err = readRefs(ctx, conn, t, fmt.Sprintf("SELECT %s,%s FROM %s%s WHERE %s ORDER BY %s LIMIT %d",
-				t.col("id"), t.col("msg_id"), t.from(), indexHint, condition, t.col("id"), size))
+				t.col(words.ColumnID), t.col(words.ColumnMsgID), t.from(), indexHint, condition, t.col(words.ColumnID), size))
 			if len(refs) > 0 {
 				last = t.formatID(refs[len(refs)-1].ID)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -74,7 +75,7 @@ func (s *Store) where(t *Table, f Filter) (condition, indexHint string) {
 				indexHint = ""
 			}
 		}
-		parts = append(parts, t.col("status")+" IN ("+s.numbers(f.Statuses)+")")
+		parts = append(parts, t.col(words.ColumnStatus)+" IN ("+s.numbers(f.Statuses)+")")
 	}
 	if len(f.IDs) > 0 {
 		numbers := make([]string, len(f.IDs))
@@ -82,7 +83,7 @@ func (s *Store) where(t *Table, f Filter) (condition, indexHint string) {
 			numbers[i] = t.formatID(id)
 		}
 		indexHint = t.byID()
-		parts = append(parts, t.col("id")+" IN ("+strings.Join(numbers, ",")+")")
+		parts = append(parts, t.col(words.ColumnID)+" IN ("+strings.Join(numbers, ",")+")")
 	}
 	if len(f.MsgIDs) > 0 {
 		quoted := make([]string, len(f.MsgIDs))
@@ -90,26 +91,26 @@ func (s *Store) where(t *Table, f Filter) (condition, indexHint string) {
 			quoted[i] = t.msgID(id)
 		}
 		indexHint = ""
-		parts = append(parts, t.col("msg_id")+" IN ("+strings.Join(quoted, ",")+")")
+		parts = append(parts, t.col(words.ColumnMsgID)+" IN ("+strings.Join(quoted, ",")+")")
 	}
 	if f.Topic != "" {
 		parts = append(parts, t.exactTopic()+"="+mysql.Literal(f.Topic))
 	}
 	if f.Key != "" {
-		key := "msg_id"
+		key := words.ColumnMsgID
 		if t.HasKey {
-			key = "key"
+			key = words.ColumnKey
 		}
 		parts = append(parts, t.col(key)+"="+t.text(key, f.Key))
 	}
 	if f.OlderThan > 0 {
-		parts = append(parts, t.col("create_time")+"<=NOW()-"+mysql.Interval(f.OlderThan))
+		parts = append(parts, t.col(words.ColumnCreateTime)+"<=NOW()-"+mysql.Interval(f.OlderThan))
 	}
 	if f.NewerThan > 0 {
-		parts = append(parts, t.col("create_time")+">=NOW()-"+mysql.Interval(f.NewerThan))
+		parts = append(parts, t.col(words.ColumnCreateTime)+">=NOW()-"+mysql.Interval(f.NewerThan))
 	}
 	if f.Error != "" {
-		parts = append(parts, t.col("last_error")+" LIKE "+t.text("last_error", "%"+likeEscaper.Replace(f.Error)+"%"))
+		parts = append(parts, t.col(words.ColumnLastError)+" LIKE "+t.text(words.ColumnLastError, "%"+likeEscaper.Replace(f.Error)+"%"))
 	}
 	if len(parts) == 0 {
 		return "TRUE", indexHint

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -78,9 +79,9 @@ func (s *Store) messages(ctx context.Context, f Filter, contents bool) ([]Messag
 func (s *Store) tableMessages(ctx context.Context, conn *sql.Conn, t *Table, f Filter, before string, limit int, contents bool) ([]Message, error) {
 	condition, indexHint := s.where(t, f)
 	if before != "" {
-		condition += " AND " + t.col("id") + "<" + before
+		condition += " AND " + t.col(words.ColumnID) + "<" + before
 	}
-	id := t.col("id")
+	id := t.col(words.ColumnID)
 	// The ids are found first, so that a sort never carries bodies.
 	query := fmt.Sprintf("SELECT %s FROM %s JOIN (SELECT %s AS chosen FROM %s%s WHERE %s ORDER BY %s DESC LIMIT %d) AS some ON %s=some.chosen ORDER BY %s DESC",
 		t.messageList(contents), t.from(), id, t.from(), indexHint, condition, id, limit, id, id)
@@ -102,20 +103,20 @@ func (s *Store) tableMessages(ctx context.Context, conn *sql.Conn, t *Table, f F
 
 // messageList renders selectList and what a Message has beyond the row.
 func (t *Table) messageList(contents bool) string {
-	updated := "CONCAT(" + t.col("update_time") + ")"
-	if t.cols["update_time"].Type == "timestamp" {
-		updated = "UNIX_TIMESTAMP(" + t.col("update_time") + ")"
+	updated := "CONCAT(" + t.col(words.ColumnUpdateTime) + ")"
+	if t.cols[words.ColumnUpdateTime].Type == "timestamp" {
+		updated = "UNIX_TIMESTAMP(" + t.col(words.ColumnUpdateTime) + ")"
 	}
 	lastError := "NULL"
 	if t.HasLastError {
-		lastError = t.col("last_error")
+		lastError = t.col(words.ColumnLastError)
 	}
 	list := t.selectList()
 	if !contents {
-		list = strings.Replace(list, t.col("content"), "NULL", 1)
+		list = strings.Replace(list, t.col(words.ColumnContent), "NULL", 1)
 	}
 	return fmt.Sprintf("%s,COALESCE(LENGTH(%s),0),%s,%s,TIMESTAMPDIFF(SECOND,%s,NOW()),TIMESTAMPDIFF(SECOND,NOW(),%s)",
-		list, t.col("content"), updated, lastError, t.col("create_time"), t.col("next_retry_time"))
+		list, t.col(words.ColumnContent), updated, lastError, t.col(words.ColumnCreateTime), t.col(words.ColumnNextRetryTime))
 }
 
 // scanMessage reads what messageList lists, and what is selected behind it into more.
@@ -140,7 +141,7 @@ func (s *Store) scanMessage(rows *sql.Rows, t *Table, more ...any) (Message, err
 	if m.Number, err = strconv.ParseInt(string(raw[4]), 10, 64); err != nil {
 		return m, err
 	}
-	m.Updated, m.LastError = t.timeText("update_time", updated), string(lastError)
+	m.Updated, m.LastError = t.timeText(words.ColumnUpdateTime, updated), string(lastError)
 	const most = int64(200 * 365 * 24 * time.Hour / time.Second) // a parked row is due later than a duration can tell
 	m.Age, m.Due = time.Duration(age.Int64)*time.Second, time.Duration(min(due.Int64, most))*time.Second
 	m.Cursor = t.String() + ":" + t.formatID(row.ID)

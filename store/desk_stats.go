@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -68,7 +69,7 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 func (s *Store) topicStats(ctx context.Context, conn *sql.Conn, t *Table, status outbox.Status) ([]TopicStats, error) {
 	query := fmt.Sprintf("SELECT topic, COUNT(*), COALESCE(MAX(age),0), COALESCE(MAX(retries),0) FROM"+
 		" (SELECT %s AS topic, TIMESTAMPDIFF(SECOND, %s, NOW()) AS age, %s AS retries FROM %s%s WHERE %s=%s LIMIT %d) AS some GROUP BY topic ORDER BY 2 DESC, 1 LIMIT 1000",
-		t.exactTopic(), t.col("create_time"), t.col("retry_count"), t.from(), t.byDue(), t.col("status"), s.numberText(status), CountCap)
+		t.exactTopic(), t.col(words.ColumnCreateTime), t.col(words.ColumnRetryCount), t.from(), t.byDue(), t.col(words.ColumnStatus), s.numberText(status), CountCap)
 	rows, err := conn.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/internal/diagnose"
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -112,8 +113,8 @@ func (i *inspection) shape(t *Table) {
 	if t.primary != "" {
 		i.report.OK("primary key of "+name, "marks find their rows by index "+t.primary)
 	} else {
-		i.report.Fail("primary key of "+name, "no unique index on "+t.cols["id"].Name+" alone: each mark reads and locks the whole table",
-			"ALTER TABLE "+t.from()+" ADD UNIQUE KEY ("+t.col("id")+");")
+		i.report.Fail("primary key of "+name, "no unique index on "+t.cols[words.ColumnID].Name+" alone: each mark reads and locks the whole table",
+			"ALTER TABLE "+t.from()+" ADD UNIQUE KEY ("+t.col(words.ColumnID)+");")
 	}
 	if t.due != "" {
 		i.report.OK("sweep index of "+name, "due rows are found by index "+t.due)
@@ -124,7 +125,7 @@ func (i *inspection) shape(t *Table) {
 		i.report.OK("unique msg_id of "+name, "consumers can tell messages apart by it")
 	} else {
 		i.report.Warn("unique msg_id of "+name, "two messages may carry the same msg_id, and consumers would drop one of them",
-			"ALTER TABLE "+t.from()+" ADD UNIQUE KEY ("+t.col("msg_id")+");")
+			"ALTER TABLE "+t.from()+" ADD UNIQUE KEY ("+t.col(words.ColumnMsgID)+");")
 	}
 	if t.HasLastError {
 		i.report.OK("last_error of "+name, "the table keeps why a message could not be sent")
@@ -137,7 +138,7 @@ func (i *inspection) shape(t *Table) {
 }
 
 func (t *Table) addDueIndex() string {
-	return "CREATE INDEX idx_status_retry ON " + t.from() + " (" + t.col("status") + ", " + t.col("next_retry_time") + ");"
+	return "CREATE INDEX idx_status_retry ON " + t.from() + " (" + t.col(words.ColumnStatus) + ", " + t.col(words.ColumnNextRetryTime) + ");"
 }
 
 // probe is a statement that needs one privilege and touches no row.
@@ -147,9 +148,9 @@ type probe struct {
 
 func (t *Table) probes() []probe {
 	// Constants, since reading a column would need SELECT too.
-	assignments := []string{t.col("status") + "=0", t.col("retry_count") + "=0", t.col("next_retry_time") + "=NULL", t.touched()}
+	assignments := []string{t.col(words.ColumnStatus) + "=0", t.col(words.ColumnRetryCount) + "=0", t.nextRetry().set(noTime), t.touched()}
 	if t.HasLastError {
-		assignments = append(assignments, t.col("last_error")+"=NULL")
+		assignments = append(assignments, t.col(words.ColumnLastError)+"=NULL")
 	}
 	// A condition that is false without looking at a column needs no privilege but the one that is probed.
 	return []probe{

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -49,7 +50,7 @@ func TestFitError(t *testing.T) {
 	table := Table{cols: map[string]mysql.Column{"last_error": {Type: "varchar", Chars: 3}}}
 	assert.Equal(t, "ééé", table.fitError("éééé"))
 	assert.Equal(t, "a?b", table.fitError("a\xff\xfeb"))
-	table.cols["last_error"] = mysql.Column{Type: "tinytext", Chars: 255}
+	table.cols[words.ColumnLastError] = mysql.Column{Type: "tinytext", Chars: 255}
 	assert.Len(t, []rune(table.fitError(strings.Repeat("中", 100))), 63)
 }
 

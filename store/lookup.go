@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -27,8 +28,8 @@ func (s *Store) Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]F
 			wanted[ref] = true
 		}
 		err := s.onTable(ctx, s.work, "look up rows of", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-			rows, err := conn.QueryContext(ctx, "SELECT "+t.col("id")+","+t.col("msg_id")+","+t.col("status")+","+
-				t.col("next_retry_time")+" IS NOT NULL FROM "+t.from()+t.byID()+" WHERE "+t.col("id")+" IN ("+t.ids(g.refs)+")")
+			rows, err := conn.QueryContext(ctx, "SELECT "+t.col(words.ColumnID)+","+t.col(words.ColumnMsgID)+","+t.col(words.ColumnStatus)+","+
+				t.nextRetry().timed()+" FROM "+t.from()+t.byID()+" WHERE "+t.col(words.ColumnID)+" IN ("+t.ids(g.refs)+")")
 			if err != nil {
 				return err
 			}
@@ -66,7 +67,7 @@ func (s *Store) LastIDs(ctx context.Context) (map[outbox.Table]uint64, error) {
 	for _, table := range s.Tables() {
 		err := s.onTable(ctx, s.work, "read the last id of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			var id string
-			err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s DESC LIMIT 1", t.col("id"), t.from(), t.col("id"))).Scan(&id)
+			err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s DESC LIMIT 1", t.col(words.ColumnID), t.from(), t.col(words.ColumnID))).Scan(&id)
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
 			}
@@ -102,7 +103,7 @@ func (s *Store) Unrecorded(ctx context.Context, last map[outbox.Table]uint64, li
 
 // unrecordedQuery reads one range of the index, in which the rows stand by id.
 func (s *Store) unrecordedQuery(t *Table, last uint64, limit int) string {
-	return fmt.Sprintf("SELECT %s,%s FROM %s%s WHERE %s=%s AND %s IS NULL AND %s<=%s ORDER BY %s LIMIT %d",
-		t.col("id"), t.col("msg_id"), t.from(), t.byDue(), t.col("status"), s.numberText(outbox.Pending), t.col("next_retry_time"),
-		t.col("id"), t.formatID(last), t.col("id"), limit)
+	return fmt.Sprintf("SELECT %s,%s FROM %s%s WHERE %s=%s AND %s AND %s<=%s ORDER BY %s LIMIT %d",
+		t.col(words.ColumnID), t.col(words.ColumnMsgID), t.from(), t.byDue(), t.col(words.ColumnStatus), s.numberText(outbox.Pending), t.nextRetry().none(),
+		t.col(words.ColumnID), t.formatID(last), t.col(words.ColumnID), limit)
 }

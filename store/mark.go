@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -124,9 +125,9 @@ func (s *Store) lockCounts(ctx context.Context, tx *sql.Tx, t *Table, failures [
 		refs[i] = f.Ref
 	}
 	found := map[outbox.Ref]counted{}
-	status := t.col("status")
-	query := "SELECT " + t.col("id") + "," + t.col("msg_id") + ",COALESCE(" + t.col("retry_count") + ",0)," + status + " IN (" + s.open() + ") FROM " +
-		t.from() + t.byID() + " WHERE " + t.col("id") + " IN (" + t.ids(refs) + ") AND " + status + " IN (" + s.open() + "," +
+	status := t.col(words.ColumnStatus)
+	query := "SELECT " + t.col(words.ColumnID) + "," + t.col(words.ColumnMsgID) + ",COALESCE(" + t.col(words.ColumnRetryCount) + ",0)," + status + " IN (" + s.open() + ") FROM " +
+		t.from() + t.byID() + " WHERE " + t.col(words.ColumnID) + " IN (" + t.ids(refs) + ") AND " + status + " IN (" + s.open() + "," +
 		strconv.Itoa(s.number(outbox.Dead)) + ") FOR UPDATE"
 	rows, err := tx.QueryContext(ctx, query)
 	if err != nil {
@@ -150,16 +151,16 @@ func (s *Store) lockCounts(ctx context.Context, tx *sql.Tx, t *Table, failures [
 }
 
 func (s *Store) countFailure(ctx context.Context, tx *sql.Tx, t *Table, f Failure, dead bool) error {
-	set := []string{s.becomes(t, outbox.Failed), t.col("next_retry_time") + "=NOW()+" + mysql.Interval(f.Delay)}
+	set := []string{s.becomes(t, outbox.Failed), t.nextRetry().set(dueIn(f.Delay))}
 	if dead {
-		set = []string{s.becomes(t, outbox.Dead), t.col("next_retry_time") + "=NULL"}
+		set = []string{s.becomes(t, outbox.Dead), t.nextRetry().set(noTime)}
 	}
-	set = append(set, t.col("retry_count")+"=COALESCE("+t.col("retry_count")+",0)+1", t.touched())
+	set = append(set, t.col(words.ColumnRetryCount)+"=COALESCE("+t.col(words.ColumnRetryCount)+",0)+1", t.touched())
 	if t.HasLastError {
-		set = append(set, t.col("last_error")+"="+mysql.Literal(t.fitError(f.Error)))
+		set = append(set, t.col(words.ColumnLastError)+"="+mysql.Literal(t.fitError(f.Error)))
 	}
 	_, err := tx.ExecContext(ctx, "UPDATE "+t.from()+t.byID()+" SET "+strings.Join(set, ",")+" WHERE "+t.these([]outbox.Ref{f.Ref})+
-		" AND "+t.col("status")+" IN ("+s.open()+")")
+		" AND "+t.col(words.ColumnStatus)+" IN ("+s.open()+")")
 	return err
 }
 
@@ -167,9 +168,9 @@ func (s *Store) countFailure(ctx context.Context, tx *sql.Tx, t *Table, f Failur
 func (s *Store) MarkDead(ctx context.Context, failures []Failure) error {
 	for _, f := range failures {
 		_, err := s.update(ctx, s.work, "mark rows dead in", []outbox.Ref{f.Ref}, s.open(), func(t *Table) string {
-			set := s.becomes(t, outbox.Dead) + "," + t.col("next_retry_time") + "=NULL," + t.touched()
+			set := s.becomes(t, outbox.Dead) + "," + t.nextRetry().set(noTime) + "," + t.touched()
 			if t.HasLastError {
-				set += "," + t.col("last_error") + "=" + mysql.Literal(t.fitError(f.Error))
+				set += "," + t.col(words.ColumnLastError) + "=" + mysql.Literal(t.fitError(f.Error))
 			}
 			return set
 		})
@@ -183,8 +184,8 @@ func (s *Store) MarkDead(ctx context.Context, failures []Failure) error {
 // fitError cuts a text to what the last_error column takes, and makes it valid UTF-8.
 func (t *Table) fitError(text string) string {
 	text = strings.ToValidUTF8(text, "?")
-	limit := int(t.cols["last_error"].Chars)
-	if strings.HasSuffix(t.cols["last_error"].Type, "text") {
+	limit := int(t.cols[words.ColumnLastError].Chars)
+	if strings.HasSuffix(t.cols[words.ColumnLastError].Type, "text") {
 		limit /= 4 // the length is in bytes here
 	}
 	if limit <= 0 || utf8.RuneCountInString(text) <= limit {

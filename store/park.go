@@ -5,64 +5,17 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
-// Slot stands for one key of one topic: a second far in the future, which is the next_retry_time of the key's parked rows.
-// So no query for due rows ever sees them, however many there are, and the index on (status, next_retry_time) leads to the
-// rows of one key, although the key itself may be in no column. 0 is no slot.
-//
-// Two keys may share a slot, once in 69 billion pairs: then both wait, and both go on.
-type Slot uint64
-
-const (
-	slots = 1 << 36
-	// firstSlot is 5000-01-01, lastSlot about the year 7178. Writers who want a row never to be sent write 9999-12-31.
-	firstSlot = 95617584000
-	lastSlot  = firstSlot + slots
-)
-
-// SlotOf returns the slot of a key. It is the same for ever and everywhere, since rows are parked under it.
-func SlotOf(topic string, key []byte) Slot {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(topic)) // a hash does not fail
-	_, _ = h.Write([]byte{0})     // no topic has this byte
-	_, _ = h.Write(key)
-	sum := h.Sum64()
-	return Slot(1 + (sum^sum>>36)%slots)
-}
-
-// time is the slot as a DATETIME.
-func (s Slot) time() string { return civil(firstSlot + int64(s)) } //nolint:gosec // a slot is small
-
-func civil(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.DateTime) }
-
-// slotAt reads a next_retry_time back; false when it is none of a parked row.
-func slotAt(text string) (Slot, bool) {
-	at, err := time.Parse(time.DateTime, text) // accepts a fraction too
-	if err != nil || at.Unix() <= firstSlot || at.Unix() > lastSlot {
-		return 0, false
-	}
-	return Slot(at.Unix() - firstSlot), true //nolint:gosec // checked above
-}
-
-// ParkedSlot tells whether a row, as it was read, is parked, and where.
-func ParkedSlot(row *outbox.Row) (Slot, bool) {
-	if row.Status != outbox.Pending {
-		return 0, false
-	}
-	return slotAt(row.NextRetry)
-}
-
-// parked renders the condition of parked rows.
-func (s *Store) parked(t *Table) string {
-	due := t.col("next_retry_time")
-	return t.col("status") + "=" + s.numberText(outbox.Pending) + " AND " + due + ">" + mysql.Literal(civil(firstSlot)) + " AND " + due + "<=" + mysql.Literal(civil(lastSlot))
+// isParked renders the condition of parked rows.
+func (s *Store) isParked(t *Table) string {
+	return t.col(words.ColumnStatus) + "=" + s.numberText(outbox.Pending) + " AND " + t.nextRetry().parked()
 }
 
 // Parking is a row and the slot to park it in.
@@ -99,13 +52,13 @@ func (s *Store) parkSome(ctx context.Context, rows []Parking) error {
 		refs[i] = rows[i].Ref
 	}
 	_, err := s.update(ctx, s.marks, "park rows of", refs, s.open(), func(t *Table) string {
-		var b strings.Builder
-		b.WriteString(s.becomes(t, outbox.Pending) + "," + t.touched() + "," + t.col("next_retry_time") + "=CASE " + t.col("id"))
+		var slot strings.Builder
+		slot.WriteString("CASE " + t.col(words.ColumnID))
 		for _, p := range rows {
-			b.WriteString(" WHEN " + t.formatID(p.ID) + " THEN " + mysql.Literal(p.Slot.time()))
+			slot.WriteString(" WHEN " + t.formatID(p.ID) + " THEN " + string(p.Slot.value()))
 		}
-		b.WriteString(" END")
-		return b.String()
+		slot.WriteString(" END")
+		return s.becomes(t, outbox.Pending) + "," + t.touched() + "," + t.nextRetry().set(value(slot.String()))
 	})
 	return err
 }
@@ -119,8 +72,8 @@ func (s *Store) Parked(ctx context.Context, slot Slot, limit int) ([]outbox.Row,
 		}
 		var some []outbox.Row
 		err := s.onTable(ctx, s.scan, "read parked rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
-			some, err = s.readRows(ctx, conn, t, fmt.Sprintf("SELECT %s FROM %s%s WHERE %s=%s AND %s=%s ORDER BY %s LIMIT %d", t.selectList(), t.from(), t.byDue(),
-				t.col("status"), s.numberText(outbox.Pending), t.col("next_retry_time"), mysql.Literal(slot.time()), t.col("id"), limit-len(found)))
+			some, err = s.readRows(ctx, conn, t, fmt.Sprintf("SELECT %s FROM %s%s WHERE %s=%s AND %s ORDER BY %s LIMIT %d", t.selectList(), t.from(), t.byDue(),
+				t.col(words.ColumnStatus), s.numberText(outbox.Pending), t.nextRetry().parkedIn(slot), t.col(words.ColumnID), limit-len(found)))
 			return err
 		})
 		if unlessGone(err) != nil {
@@ -140,7 +93,7 @@ func (s *Store) ClaimParked(ctx context.Context, refs []outbox.Ref, lease time.D
 func (s *Store) ParkedSlots(ctx context.Context) ([]Slot, error) {
 	var found []Slot
 	err := s.eachTable(ctx, "look for parked rows of", func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		times, err := mysql.Texts(ctx, conn, "SELECT DISTINCT "+t.col("next_retry_time")+" FROM "+t.from()+t.byDue()+" WHERE "+s.parked(t))
+		times, err := mysql.Texts(ctx, conn, "SELECT DISTINCT "+string(t.nextRetry())+" FROM "+t.from()+t.byDue()+" WHERE "+s.isParked(t))
 		for _, text := range times {
 			if slot, ok := slotAt(text); ok {
 				found = append(found, slot)
@@ -155,9 +108,8 @@ func (s *Store) ParkedSlots(ctx context.Context) ([]Slot, error) {
 func (s *Store) CountParked(ctx context.Context) (rows, keys int64, err error) {
 	err = s.eachTable(ctx, "count parked rows of", func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		var n, k int64
-		due := t.col("next_retry_time")
 		err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), COUNT(DISTINCT due) FROM (SELECT %s AS due FROM %s%s WHERE %s LIMIT %d) AS some",
-			due, t.from(), t.byDue(), s.parked(t), CountCap)).Scan(&n, &k)
+			t.nextRetry(), t.from(), t.byDue(), s.isParked(t), CountCap)).Scan(&n, &k)
 		rows, keys = rows+n, keys+k
 		return err
 	})
@@ -168,7 +120,7 @@ func (s *Store) CountParked(ctx context.Context) (rows, keys int64, err error) {
 func (s *Store) DeadLetters(ctx context.Context) (map[outbox.Table][]uint64, error) {
 	dead := map[outbox.Table][]uint64{}
 	err := s.eachTable(ctx, "look for dead letters of", func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		texts, err := mysql.Texts(ctx, conn, "SELECT "+t.col("id")+" FROM "+t.from()+t.byDue()+" WHERE "+t.col("status")+"="+s.numberText(outbox.Dead))
+		texts, err := mysql.Texts(ctx, conn, "SELECT "+t.col(words.ColumnID)+" FROM "+t.from()+t.byDue()+" WHERE "+t.col(words.ColumnStatus)+"="+s.numberText(outbox.Dead))
 		if err != nil {
 			return err
 		}
@@ -197,8 +149,8 @@ func (s *Store) ReadDead(ctx context.Context, table outbox.Table, ids []uint64, 
 		ids = ids[len(refs):]
 		var rows []outbox.Row
 		err := s.onTable(ctx, s.scan, "read dead letters of", table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
-			rows, err = s.readRows(ctx, conn, t, "SELECT "+t.selectList()+" FROM "+t.from()+t.byID()+" WHERE "+t.col("id")+" IN ("+t.ids(refs)+") AND "+
-				t.col("status")+"="+s.numberText(outbox.Dead))
+			rows, err = s.readRows(ctx, conn, t, "SELECT "+t.selectList()+" FROM "+t.from()+t.byID()+" WHERE "+t.col(words.ColumnID)+" IN ("+t.ids(refs)+") AND "+
+				t.col(words.ColumnStatus)+"="+s.numberText(outbox.Dead))
 			return err
 		})
 		if err != nil {
@@ -209,18 +161,6 @@ func (s *Store) ReadDead(ctx context.Context, table outbox.Table, ids []uint64, 
 		}
 	}
 	return nil
-}
-
-// CanPark returns an error that tells what to do when a table can't keep the time of a parked row.
-func (s *Store) CanPark() error {
-	var errs []error
-	for _, t := range s.Tables() {
-		if t.cols["next_retry_time"].Type != "datetime" {
-			errs = append(errs, fmt.Errorf("%s: router.after_dead: hold needs %s to be a DATETIME, which reaches far enough: change the column, or use release",
-				t.Table, t.col("next_retry_time")))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // eachTable runs do on each table; one that is gone is left out.

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -84,7 +83,7 @@ func TestParkedRowsAreFoundByTheIndex(t *testing.T) {
 		d := newDesk(t, srv)
 		refs := d.fill(t, 20_000, "orders", "NULL")
 		k := SlotOf("orders", []byte("k"))
-		d.exec(t, "UPDATE "+d.name()+" SET next_retry_time="+mysql.Literal(k.time()))
+		d.exec(t, "UPDATE "+d.name()+" SET next_retry_time="+string(k.value()))
 		d.exec(t, "ANALYZE TABLE "+d.name())
 		some := SlotOf("orders", []byte("some"))
 		require.NoError(t, d.Park(t.Context(), []Parking{{refs[10], some}, {refs[5], some}}))
@@ -93,7 +92,7 @@ func TestParkedRowsAreFoundByTheIndex(t *testing.T) {
 		require.Len(t, parked, 2)
 		require.Equal(t, refs[5].ID, parked[0].ID)
 		table := &d.Tables()[0]
-		plan := d.plan(t, "SELECT DISTINCT next_retry_time FROM "+table.from()+table.byDue()+" WHERE "+d.parked(table))
+		plan := d.plan(t, "SELECT DISTINCT next_retry_time FROM "+table.from()+table.byDue()+" WHERE "+d.isParked(table))
 		assert.Contains(t, plan, "idx_status_retry")
 		began := time.Now()
 		rows, keys, err := d.CountParked(t.Context())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -61,15 +62,15 @@ func (s *Store) window(ctx context.Context, conn *sql.Conn, t *Table, q Query, s
 	if q.Progress == nil || len(q.Except) == 0 || t.due == "" {
 		return "", nil
 	}
-	due, id := t.col("next_retry_time"), t.col("id")
+	due, id := t.nextRetry(), t.col(words.ColumnID)
 	key := dueRange{t.Table, status}
 	from := ""
 	place, going := q.Progress.at[key]
 	if going {
 		from = fmt.Sprintf(" AND %s>=%s AND (%s>%s OR %s>%s)", due, place.due, due, place.due, id, place.id)
 	}
-	ends, err := mysql.Texts(ctx, conn, fmt.Sprintf("SELECT CONCAT(%s,'/',%s) FROM %s%s WHERE %s=%d AND %s<=NOW()%s%s ORDER BY %s,%s LIMIT 1 OFFSET %d",
-		due, id, t.from(), t.byDue(), t.col("status"), s.number(status), due, t.dueFrom(q), from, due, id, lookRows-1))
+	ends, err := mysql.Texts(ctx, conn, fmt.Sprintf("SELECT CONCAT(%s,'/',%s) FROM %s%s WHERE %s=%d AND %s%s%s ORDER BY %s,%s LIMIT 1 OFFSET %d",
+		due, id, t.from(), t.byDue(), t.col(words.ColumnStatus), s.number(status), due.due(), t.dueFrom(q), from, due, id, lookRows-1))
 	if err != nil {
 		return "", err
 	}

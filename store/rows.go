@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -16,7 +17,10 @@ import (
 func closeRows(rows *sql.Rows) { _ = rows.Close() }
 
 // rowColumns are the meanings of an outbox.Row in the order of selectList.
-var rowColumns = [...]string{"id", "msg_id", "topic", "content", "status", "retry_count", "next_retry_time", "create_time", "key", "headers", "trace", "body_ref"}
+var rowColumns = [...]string{
+	words.ColumnID, words.ColumnMsgID, words.ColumnTopic, words.ColumnContent, words.ColumnStatus, words.ColumnRetryCount,
+	words.ColumnNextRetryTime, words.ColumnCreateTime, words.ColumnKey, words.ColumnHeaders, words.ColumnTrace, words.ColumnBodyRef,
+}
 
 // selectList renders the columns of an outbox.Row. Texts come in the connection's character set, UTF-8. A TIMESTAMP comes
 // as its number of seconds, so that it is told in UTC without any doubt about the hour that happens twice in autumn.
@@ -84,7 +88,7 @@ func (s *Store) row(t *Table, raw *[len(rowColumns)]sql.RawBytes) (outbox.Row, e
 	return outbox.Row{
 		Table: t.Table, ID: id, MsgID: string(raw[1]), Topic: string(raw[2]), Content: content(raw[3]),
 		Status: s.cfg.Statuses.Of(status), RetryCount: retries,
-		NextRetry: t.timeText("next_retry_time", raw[6]), Created: t.timeText("create_time", raw[7]),
+		NextRetry: t.timeText(words.ColumnNextRetryTime, raw[6]), Created: t.timeText(words.ColumnCreateTime, raw[7]),
 		Key: bytes.Clone(raw[8]), Headers: bytes.Clone(raw[9]), TraceParent: string(raw[10]), BodyRef: string(raw[11]),
 	}, nil
 }

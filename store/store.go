@@ -5,6 +5,22 @@
 // that whatever is compared or written in time is the database's own clock in the server's own time zone; that no lock
 // outlives a call; and that errors hold neither secrets nor data. It never decides by a SELECT, nor by a number of
 // affected rows, that a row is gone. When to call what is the business of relay and sweeper.
+//
+// # What next_retry_time means
+//
+// The column says whose a row is and when. Each value is made and recognised in due.go and nowhere else.
+//
+//	meaning       status            value                  set by                         ends by
+//	the stream's  pending           NULL                   the service's INSERT           the ack, a deferral, a claim once the stream has passed it
+//	delayed       pending           later                  the service's INSERT           its time: then it is due
+//	due           pending, failed   now or earlier         Defer, Release, Retry, time    a claim
+//	claimed       pending, failed   now + lease, with      Claim                          its outcome, Release, or the lease: then it is due
+//	                                update_time = now
+//	backing off   failed            now + delay            MarkFailed                     its time: then it is due
+//	parked        pending           years 5000 to 7178,    Park                           ClaimParked
+//	                                a Slot for each key
+//	never         pending           beyond ten years       a writer who wants it so       that writer
+//	(none)        the others        NULL                   whatever settles the row       a person's Retry
 package store
 
 import (

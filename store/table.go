@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -42,20 +43,20 @@ type need struct {
 func needs(c outbox.Columns) []need {
 	anything := func(mysql.Column) bool { return true }
 	return []need{
-		{meaning: "id", name: c.ID, fits: mysql.Column.Integer, type_: "BIGINT"},
-		{meaning: "msg_id", name: c.MsgID, fits: anything},
-		{meaning: "topic", name: c.Topic, fits: anything},
-		{meaning: "content", name: c.Content, fits: anything},
-		{meaning: "status", name: c.Status, fits: mysql.Column.Integer, type_: "TINYINT"},
-		{meaning: "retry_count", name: c.RetryCount, fits: mysql.Column.Integer, type_: "INT"},
-		{meaning: "next_retry_time", name: c.NextRetryTime, fits: mysql.Column.Temporal, type_: "DATETIME"},
-		{meaning: "create_time", name: c.CreateTime, fits: mysql.Column.Temporal, type_: "DATETIME"},
-		{meaning: "update_time", name: c.UpdateTime, fits: mysql.Column.Temporal, type_: "DATETIME"},
-		{meaning: "key", name: c.Key, optional: true, fits: anything},
-		{meaning: "headers", name: c.Headers, optional: true, fits: anything},
-		{meaning: "last_error", name: c.LastError, optional: true, fits: anything},
-		{meaning: "trace", name: c.Trace, optional: true, fits: anything},
-		{meaning: "body_ref", name: c.BodyRef, optional: true, fits: anything},
+		{meaning: words.ColumnID, name: c.ID, fits: mysql.Column.Integer, type_: "BIGINT"},
+		{meaning: words.ColumnMsgID, name: c.MsgID, fits: anything},
+		{meaning: words.ColumnTopic, name: c.Topic, fits: anything},
+		{meaning: words.ColumnContent, name: c.Content, fits: anything},
+		{meaning: words.ColumnStatus, name: c.Status, fits: mysql.Column.Integer, type_: "TINYINT"},
+		{meaning: words.ColumnRetryCount, name: c.RetryCount, fits: mysql.Column.Integer, type_: "INT"},
+		{meaning: words.ColumnNextRetryTime, name: c.NextRetryTime, fits: mysql.Column.Temporal, type_: "DATETIME"},
+		{meaning: words.ColumnCreateTime, name: c.CreateTime, fits: mysql.Column.Temporal, type_: "DATETIME"},
+		{meaning: words.ColumnUpdateTime, name: c.UpdateTime, fits: mysql.Column.Temporal, type_: "DATETIME"},
+		{meaning: words.ColumnKey, name: c.Key, optional: true, fits: anything},
+		{meaning: words.ColumnHeaders, name: c.Headers, optional: true, fits: anything},
+		{meaning: words.ColumnLastError, name: c.LastError, optional: true, fits: anything},
+		{meaning: words.ColumnTrace, name: c.Trace, optional: true, fits: anything},
+		{meaning: words.ColumnBodyRef, name: c.BodyRef, optional: true, fits: anything},
 	}
 }
 
@@ -99,7 +100,7 @@ func (t *Table) parseID(text string) (uint64, error) {
 }
 
 // msgID quotes a msg_id for comparing it with the column.
-func (t *Table) msgID(id string) string { return t.text("msg_id", id) }
+func (t *Table) msgID(id string) string { return t.text(words.ColumnMsgID, id) }
 
 // text quotes a text for comparing it with a column, so that the column's index can serve and the comparison never fails.
 // The server turns a literal into the column's character set by itself, but refuses the whole statement when that lacks
@@ -204,9 +205,9 @@ func (t *Table) take(columns outbox.Columns, found []mysql.Column) error {
 		}
 		t.cols[n.meaning] = found[i]
 	}
-	t.Unsigned = t.cols["id"].Unsigned()
-	t.HasKey, t.HasHeaders, t.HasLastError, t.HasTrace = t.has("key"), t.has("headers"), t.has("last_error"), t.has("trace")
-	t.HasBodyRef = t.has("body_ref")
+	t.Unsigned = t.cols[words.ColumnID].Unsigned()
+	t.HasKey, t.HasHeaders, t.HasLastError, t.HasTrace = t.has(words.ColumnKey), t.has(words.ColumnHeaders), t.has(words.ColumnLastError), t.has(words.ColumnTrace)
+	t.HasBodyRef = t.has(words.ColumnBodyRef)
 	return nil
 }
 
@@ -227,8 +228,8 @@ func (t *Table) lacks(n need, found []mysql.Column) error {
 
 // chooseIndexes finds the indexes by their columns: their names are the user's business.
 func (t *Table) chooseIndexes(indexes []mysql.Index) {
-	id, msgID := t.cols["id"].Name, t.cols["msg_id"].Name
-	due := []string{t.cols["status"].Name, t.cols["next_retry_time"].Name}
+	id, msgID := t.cols[words.ColumnID].Name, t.cols[words.ColumnMsgID].Name
+	due := []string{t.cols[words.ColumnStatus].Name, t.cols[words.ColumnNextRetryTime].Name}
 	for _, index := range indexes {
 		unique := index.Unique && index.Is(msgID)
 		t.msgIDUnique = t.msgIDUnique || unique

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -27,13 +28,9 @@ func (s *Store) ClaimedTopics(ctx context.Context, lease time.Duration) ([]strin
 	return s.topics(ctx, func(t *Table) string { return s.selectTopics(t, s.claimed(t, lease)) })
 }
 
-// claimed renders the condition of rows under a claim. A delayed message that nobody has claimed lies in the same range of
-// the index, but its two times are as its writer has set them.
+// claimed renders the condition of rows under a claim.
 func (s *Store) claimed(t *Table, lease time.Duration) string {
-	due, updated := t.col("next_retry_time"), t.col("update_time")
-	seconds := int64(lease / time.Second)
-	return fmt.Sprintf("%s=%s AND %s>NOW() AND %s<=NOW()+%s AND TIMESTAMPDIFF(SECOND,%s,%s) BETWEEN %d AND %d",
-		t.col("status"), s.numberText(outbox.Pending), due, due, mysql.Interval(lease), updated, due, seconds-1, seconds+1)
+	return t.col(words.ColumnStatus) + "=" + s.numberText(outbox.Pending) + " AND " + t.claimed(lease)
 }
 
 func (s *Store) selectTopics(t *Table, condition string) string {
@@ -61,22 +58,21 @@ func (s *Store) topics(ctx context.Context, query func(*Table) string) ([]string
 // topicsQuery reads each range of the index once. Names that differ in case only are different topics to Kafka, whatever
 // the column's collation says.
 func (s *Store) topicsQuery(t *Table, lease time.Duration, everything bool) string {
-	due := t.col("next_retry_time")
-	pending := t.col("status") + "=" + s.numberText(outbox.Pending)
+	pending := t.col(words.ColumnStatus) + "=" + s.numberText(outbox.Pending)
 	if !everything {
-		pending += " AND " + due + "<=NOW()"
+		pending += " AND " + t.nextRetry().due()
 	}
 	return strings.Join([]string{
-		s.selectTopics(t, t.col("status")+"="+s.numberText(outbox.Failed)), s.selectTopics(t, pending), s.selectTopics(t, s.claimed(t, lease)),
+		s.selectTopics(t, t.col(words.ColumnStatus)+"="+s.numberText(outbox.Failed)), s.selectTopics(t, pending), s.selectTopics(t, s.claimed(t, lease)),
 	}, " UNION ")
 }
 
 // exactTopic renders the topic so that it compares by its bytes, in UTF-8.
 func (t *Table) exactTopic() string {
-	if t.cols["topic"].Binary() {
-		return t.col("topic")
+	if t.cols[words.ColumnTopic].Binary() {
+		return t.col(words.ColumnTopic)
 	}
-	return "CAST(CONVERT(" + t.col("topic") + " USING utf8mb4) AS BINARY)"
+	return "CAST(CONVERT(" + t.col(words.ColumnTopic) + " USING utf8mb4) AS BINARY)"
 }
 
 // recentRows is how many of each table's newest rows RecentTopics looks at.
@@ -90,7 +86,7 @@ func (s *Store) RecentTopics(ctx context.Context) ([]string, error) {
 		err := s.onTable(ctx, s.scan, "read the topics of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			found, err := mysql.Texts(ctx, conn, fmt.Sprintf(
 				"SELECT DISTINCT topic FROM (SELECT %s AS topic, %s AS status FROM %s%s ORDER BY %s DESC LIMIT %d) AS some WHERE status NOT IN (%d, %d)",
-				t.exactTopic(), t.col("status"), t.from(), t.byID(), t.col("id"), recentRows,
+				t.exactTopic(), t.col(words.ColumnStatus), t.from(), t.byID(), t.col(words.ColumnID), recentRows,
 				s.number(outbox.Dead), s.number(outbox.Discarded)))
 			for _, topic := range found {
 				topics[topic] = true

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -134,7 +135,7 @@ func (s *Store) dropReported(ctx context.Context, x *UnreportedScan, l lane) err
 	var age sql.NullInt64
 	gone := false
 	err := s.onTable(ctx, s.work, "look up rows of", l.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		err := conn.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(SECOND,"+t.col("create_time")+",NOW()) FROM "+t.from()+t.byID()+" WHERE "+
+		err := conn.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(SECOND,"+t.col(words.ColumnCreateTime)+",NOW()) FROM "+t.from()+t.byID()+" WHERE "+
 			t.these([]outbox.Ref{head.Ref()})+" AND "+s.unreported(t, x.query)).Scan(&age)
 		if gone = errors.Is(err, sql.ErrNoRows); gone {
 			return nil
@@ -154,16 +155,16 @@ func (s *Store) dropReported(ctx context.Context, x *UnreportedScan, l lane) err
 
 // unreported renders the condition of a sent message that has not been reported.
 func (s *Store) unreported(t *Table, q UnreportedQuery) string {
-	parts := []string{t.col("status") + "=" + s.numberText(outbox.Sent)}
+	parts := []string{t.col(words.ColumnStatus) + "=" + s.numberText(outbox.Sent)}
 	if q.Topic != "" {
 		parts = append(parts, t.exactTopic()+"="+mysql.Literal(q.Topic))
 	}
 	if q.For > 0 {
-		parts = append(parts, t.col("update_time")+"<=NOW()-"+mysql.Interval(q.For))
+		parts = append(parts, t.col(words.ColumnUpdateTime)+"<=NOW()-"+mysql.Interval(q.For))
 	}
 	if q.Shared {
 		parts = append(parts, "NOT EXISTS (SELECT 1 FROM "+outbox.QuoteTable(s.cfg.ackTable(t.Table))+" AS a WHERE a.msg_id=CONVERT("+
-			t.from()+"."+t.col("msg_id")+" USING utf8mb4) COLLATE utf8mb4_bin AND a.consumer_group="+mysql.Literal(q.Group)+")")
+			t.from()+"."+t.col(words.ColumnMsgID)+" USING utf8mb4) COLLATE utf8mb4_bin AND a.consumer_group="+mysql.Literal(q.Group)+")")
 	}
 	return strings.Join(parts, " AND ")
 }
@@ -183,7 +184,7 @@ func (s *Store) lookOn(ctx context.Context, q UnreportedQuery, l lane, at spot, 
 		next = end
 		stretch := s.stretch(t, l, at) + t.upTo(l, end) + " AND " + s.unreported(t, q)
 		found, err = s.readSent(ctx, conn, t, fmt.Sprintf("SELECT %s,UNIX_TIMESTAMP(%s),COALESCE(CONCAT(%s),'') FROM %s%s WHERE %s ORDER BY %s LIMIT %d",
-			t.messageList(contents), t.col("update_time"), t.col("next_retry_time"), t.from(), t.byDue(), stretch, t.order(l), limit))
+			t.messageList(contents), t.col(words.ColumnUpdateTime), t.col(words.ColumnNextRetryTime), t.from(), t.byDue(), stretch, t.order(l), limit))
 		if len(found) == limit {
 			last := &found[limit-1]
 			next, ended = spot{due: last.due, id: t.formatID(last.ID)}, false
@@ -195,9 +196,9 @@ func (s *Store) lookOn(ctx context.Context, q UnreportedQuery, l lane, at spot, 
 
 // windowEnd finds the last entry of the next window and how many it has. The index alone tells.
 func (s *Store) windowEnd(ctx context.Context, conn *sql.Conn, t *Table, l lane, at spot) (end spot, n int, err error) {
-	due := t.col("next_retry_time")
+	due := t.col(words.ColumnNextRetryTime)
 	rows, err := conn.QueryContext(ctx, fmt.Sprintf("SELECT COALESCE(CONCAT(%s),''),%s FROM %s%s WHERE %s ORDER BY %s LIMIT %d",
-		due, t.col("id"), t.from(), t.byDue(), s.stretch(t, l, at), t.order(l), scanWindow))
+		due, t.col(words.ColumnID), t.from(), t.byDue(), s.stretch(t, l, at), t.order(l), scanWindow))
 	if err != nil {
 		return end, 0, err
 	}
@@ -215,15 +216,15 @@ func (s *Store) windowEnd(ctx context.Context, conn *sql.Conn, t *Table, l lane,
 // order is the lane's, as the index has it.
 func (t *Table) order(l lane) string {
 	if l.timed {
-		return t.col("next_retry_time") + "," + t.col("id")
+		return t.col(words.ColumnNextRetryTime) + "," + t.col(words.ColumnID)
 	}
-	return t.col("id")
+	return t.col(words.ColumnID)
 }
 
 // stretch renders the lane behind a place.
 func (s *Store) stretch(t *Table, l lane, at spot) string {
-	due, id := t.col("next_retry_time"), t.col("id")
-	sent := t.col("status") + "=" + s.numberText(outbox.Sent) + " AND " + due
+	due, id := t.col(words.ColumnNextRetryTime), t.col(words.ColumnID)
+	sent := t.col(words.ColumnStatus) + "=" + s.numberText(outbox.Sent) + " AND " + due
 	switch {
 	case !l.timed && at.id == "":
 		return sent + " IS NULL"
@@ -237,7 +238,7 @@ func (s *Store) stretch(t *Table, l lane, at spot) string {
 
 // upTo renders the end of a window.
 func (t *Table) upTo(l lane, end spot) string {
-	due, id := t.col("next_retry_time"), t.col("id")
+	due, id := t.col(words.ColumnNextRetryTime), t.col(words.ColumnID)
 	if !l.timed {
 		return " AND " + id + "<=" + end.id
 	}
