@@ -15,7 +15,7 @@ func TestImportGraph(t *testing.T) {
 	const outbox = "example.com/outbox-relay/outbox"
 	for pkg, want := range map[string][]string{
 		outbox:                 {outbox},
-		outbox + "/outboxtest": {outbox, outbox + "/outboxtest"},
+		outbox + "/outboxtest": {outbox, outbox + "/outboxtest", "example.com/outbox-relay/internal/words"},
 	} {
 		list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg)
 		out, err := list.Output()

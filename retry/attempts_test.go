@@ -35,7 +35,7 @@ func TestDoublingStaysWithinAnyBounds(t *testing.T) {
 		low := min(max(least, time.Millisecond), math.MaxInt64/4)
 		d := p.Delay(rapid.IntRange(1, 80).Draw(t, "attempt"), constant(rapid.Float64Range(0, 0.999).Draw(t, "random")))
 		// A nanosecond or two are lost to whole numbers.
-		if d < low-2 || d > max(most, 2*low)+2 {
+		if d+2 < low || d-2 > max(most, 2*low) {
 			t.Fatalf("delay %s is outside %s to %s", d, low, max(most, 2*low))
 		}
 	})

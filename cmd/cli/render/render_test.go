@@ -13,7 +13,6 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/outbox-relay/cmd/cli/render"
-	"example.com/outbox-relay/internal/words"
 )
 
 // tree is a result with one of everything.
