@@ -14,6 +14,7 @@ import (
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 )
 
 // decoder turns rows events into changes of a transaction's rowBuffer.
@@ -34,6 +35,7 @@ type decoder struct {
 	// waiting is told what is waited for, "" when that is over; waited adds up the time.
 	waiting func(what string)
 	waited  time.Duration
+	columns *trouble.Log // of reading them
 }
 
 // tableState is what is known of one of our tables under one id.
@@ -201,11 +203,7 @@ func waitFor[T any](ctx context.Context, d *decoder, st *tableState, ask func() 
 		if d.waiting != nil && time.Since(began) >= waitingPause {
 			d.waiting(fmt.Sprintf("the columns of %s can't be read: %s; grant SELECT on it if that is missing, end the session that has locked it", st.table, plain(err)))
 		}
-		if now := time.Now(); now.Sub(d.lastWarned) > warnPause {
-			d.lastWarned = now
-			d.log.Warn().Str("table", st.table.String()).Str("error", plain(err)).
-				Msg("can't read the table's columns, waiting: grant SELECT on it if that is missing, end the session that has locked it")
-		}
+		d.columns.Note(fmt.Errorf("%s: %s", st.table, plain(err)))
 		if waitErr := d.wait(ctx, backoff.Next()); waitErr != nil {
 			return v, waitErr
 		}
@@ -218,6 +216,7 @@ func (d *decoder) waitedSince(began time.Time) {
 		return
 	}
 	d.waited += time.Since(began)
+	d.columns.Note(nil)
 	if d.waiting != nil {
 		d.waiting("")
 	}

@@ -14,6 +14,7 @@ import (
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 )
 
 // Reader reads one server's binlog. Stream and Next are for one goroutine, everything else may be called by any.
@@ -40,10 +41,10 @@ type Reader struct {
 	cursor   *Cursor // behind what Next returned last
 	backoff  *retry.Attempts
 	// stuck counts the sessions that ended, for a reason that may be the position's, before they brought anything.
-	stuck    int
-	toldLost bool   // the log says that the connection is lost
-	stale    uint32 // the server's number of a connection that went silent, 0 when there is none
-	still    standstill
+	stuck  int
+	broken *trouble.Log // of the connection
+	stale  uint32       // the server's number of a connection that went silent, 0 when there is none
+	still  standstill
 	// reported is when Next last returned, noted when State was last written.
 	reported, noted time.Time
 	server          *server
@@ -83,6 +84,9 @@ func (a *Asker) Open(ctx context.Context, log zerolog.Logger, observe Observer) 
 		meta: a.until(closing), closing: closing,
 		backoff: retry.Doubling(100*time.Millisecond, 10*time.Second).Attempts(),
 	}
+	r.broken = trouble.New(r.log, trouble.Texts{
+		Fails: "binlog connection lost, reconnecting", Works: "binlog connection stands again", Level: zerolog.WarnLevel,
+	})
 	if err := r.check(ctx); err != nil {
 		return nil, err
 	}
@@ -99,6 +103,10 @@ func newDispatcher(cfg Config, flavor string, patterns mysql.Patterns, q querier
 		dec: &decoder{
 			parser: parser, mapper: &mapper{q: q, names: fieldNames(cfg.Columns)}, patterns: patterns,
 			statuses: cfg.Statuses, log: log, closing: closing,
+			columns: trouble.New(log, trouble.Texts{
+				Fails: "can't read a table's columns, waiting: grant SELECT on it if that is missing, end the session that has locked it",
+				Works: "the table's columns could be read", Level: zerolog.WarnLevel,
+			}),
 		},
 		unknown: make(map[replication.EventType]bool),
 	}

@@ -217,8 +217,9 @@ func (r *Reader) connect(ctx context.Context) error {
 		ses.close()
 		return errClosed
 	}
-	r.session, r.server, r.toldLost = ses, f.server, false
+	r.session, r.server = ses, f.server
 	r.state.connected(time.Now())
+	r.broken.Note(nil)
 	r.log.Info().Str("position", s.Position.String()).Str("server", s.Position.Server).Str("version", f.server.Version).
 		Msg("streaming")
 	return nil
@@ -246,7 +247,6 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 	if reason == words.ReconnectTimeout {
 		r.stale = id
 	}
-	first := r.state.get().Connected || !r.toldLost
 	r.state.disconnected(time.Now(), reason, err)
 	r.observe.Reconnect(reason)
 	if reason == words.ReconnectFatal || reason == words.ReconnectMalformed {
@@ -255,12 +255,7 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 			return &PositionLost{Reason: recovery, Detail: detail}
 		}
 	}
-	event := r.log.Debug()
-	if first {
-		r.toldLost = true
-		event = r.log.Warn()
-	}
-	event.Str("reason", reason).Str("error", plain(err)).Msg("binlog connection lost, reconnecting")
+	r.broken.Note(fmt.Errorf("%s: %s", reason, plain(err)))
 	return r.pause(ctx)
 }
 

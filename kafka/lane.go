@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 )
 
 // lane is one sarama producer with its connections. sarama fills a batch up to one size for all topics, and a topic
@@ -39,24 +40,28 @@ func newLane(ctx context.Context, cfg *Config, maxBytes int, topic string, log z
 	return l, nil
 }
 
-// worthTelling is after how many attempts, in about a second, somebody may want to know.
-const worthTelling = 5
+// worthTelling is after how long without a broker somebody may want to know.
+const worthTelling = time.Second
 
 // connect repeats until there is a producer or the dialer is cut.
 func connect(l *lane, topic string, log zerolog.Logger) (sarama.AsyncProducer, error) {
 	patient := newPatientClient(l.client, l.dial)
 	backoff := retry.Doubling(backoffMin, 2*time.Second).Attempts()
-	for failures := 0; ; failures++ {
+	state := trouble.New(log, trouble.Texts{
+		Fails: "producer waits for a broker", Works: "producer has a broker", Level: zerolog.WarnLevel, After: worthTelling,
+	})
+	for {
 		// sarama asks the first bootstrap broker for a producer id, dead or not; after a refresh it knows which live.
 		err := patient.refresh(topic)
 		if answered(err) {
 			var producer sarama.AsyncProducer
 			if producer, err = sarama.NewAsyncProducerFromClient(patient); err == nil {
+				state.Note(nil)
 				return producer, nil
 			}
 		}
-		if failures == worthTelling && !l.dial.isCut() {
-			log.Warn().Err(err).Msg("producer waits for a broker")
+		if !l.dial.isCut() {
+			state.Note(err)
 		}
 		if !l.dial.pause(backoff.Next()) {
 			return nil, err
