@@ -27,6 +27,7 @@ type parser struct {
 type rowsView struct {
 	data []byte
 	pos  int
+	kind replication.EventType
 }
 
 func newParser(flavor string) *parser {
@@ -35,7 +36,7 @@ func newParser(flavor string) *parser {
 		b.SetFlavor(flavor)
 		b.SetRowsEventDecodeFunc(func(e *replication.RowsEvent, data []byte) error {
 			pos, err := lean.Header(e, data)
-			p.rows = rowsView{data: data, pos: pos}
+			p.rows.data, p.rows.pos = data, pos
 			return err
 		})
 	}
@@ -64,6 +65,7 @@ func (p *parser) parse(ev *replication.BinlogEvent, inside bool) (event replicat
 	if inside {
 		b = p.inner
 	}
+	p.rows.kind = ev.Header.EventType
 	parsed, err := b.Parse(ev.RawData)
 	if err != nil {
 		return nil, malformed(ev.Header, plain(err))

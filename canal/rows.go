@@ -57,7 +57,15 @@ func (j *rowsJob) run(ctx context.Context) error {
 }
 
 func (j *rowsJob) decode(mp *mapping, keep func(before, after lean.Image) bool, visit func(before, after lean.Image) error) error {
-	return mp.plan.DecodeSome(j.event, j.view.data, j.view.pos, keep, visit)
+	return j.decodeBy(mp.plan, keep, visit)
+}
+
+func (j *rowsJob) decodeBy(plan *lean.Plan, keep func(before, after lean.Image) bool, visit func(before, after lean.Image) error) error {
+	data, pos, err := lean.Rows(j.view.kind, j.view.data, j.view.pos)
+	if err != nil {
+		return err
+	}
+	return plan.DecodeSome(j.event, data, pos, keep, visit)
 }
 
 // unmapped leaves the event's rows to the sweeper. Updates and deletes matter only to rows that the transaction inserted:
@@ -81,7 +89,7 @@ func (j *rowsJob) count() int {
 		return 1
 	}
 	n := 0
-	err = plan.DecodeSome(j.event, j.view.data, j.view.pos, func(_, _ lean.Image) bool {
+	err = j.decodeBy(plan, func(_, _ lean.Image) bool {
 		n++
 		return false
 	}, func(_, _ lean.Image) error { return nil })

@@ -7,10 +7,10 @@ import (
 )
 
 // Decode calls visit for each row of an event: an insert has no image before, a delete none after, an update both. The
-// event's header must have been decoded (see Header, which returns pos); data is what the header was decoded from.
+// event's header must have been decoded (see Header); data and pos are what Rows returned.
 //
 // The images are good during the call of visit only, their Bytes for ever. Decode stops at the first error, also at one
-// that visit returns. A RowsEvent compressed by MariaDB is decompressed first.
+// that visit returns.
 func (p *Plan) Decode(e *replication.RowsEvent, data []byte, pos int, visit func(before, after Image) error) error {
 	return p.DecodeSome(e, data, pos, nil, visit)
 }
@@ -97,11 +97,7 @@ func (p *Plan) newWalk(e *replication.RowsEvent, data []byte, pos int) (*walk, e
 	if err != nil {
 		return nil, err
 	}
-	if compressed(e) {
-		w.data, err = decompress(data[pos:])
-		w.pos = 0
-	}
-	return w, err
+	return w, nil
 }
 
 // use sets the side up for images that hold the columns of the bitmap.

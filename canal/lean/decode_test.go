@@ -161,7 +161,10 @@ func TestCompressedGarbage(t *testing.T) {
 		p := parse(t, replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1, tableMap(small),
 			append([]byte{1, 0, 0, 0, 0, 0, 0, 0, 3, 0b111}, body...))
 		calls := 0
-		err := p.plan(t, smallWanted...).Decode(p.event, p.data, p.pos, func(_, _ lean.Image) error { calls++; return nil })
+		data, pos, err := lean.Rows(replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1, p.data, p.pos)
+		if err == nil {
+			err = p.plan(t, smallWanted...).Decode(p.event, data, pos, func(_, _ lean.Image) error { calls++; return nil })
+		}
 		if body != "" {
 			require.ErrorIs(t, err, lean.ErrMalformed, "%q", body)
 		}

@@ -5,7 +5,6 @@ import (
 	"compress/zlib"
 	"fmt"
 	"io"
-	"reflect"
 
 	"github.com/go-mysql-org/go-mysql/replication"
 )
@@ -28,20 +27,17 @@ func Header(e *replication.RowsEvent, data []byte) (pos int, err error) {
 	return pos, nil
 }
 
-// compressedField is where go-mysql notes that the rows were compressed by MariaDB (log_bin_compress). A decode function
-// given to the parser sees neither the event's type nor any exported sign of it, and the rows can't be told from
-// uncompressed ones by looking at them.
-var compressedField = func() []int {
-	f, ok := reflect.TypeFor[replication.RowsEvent]().FieldByName("compressed")
-	if !ok || f.Type.Kind() != reflect.Bool {
-		return nil
+// Rows returns what is to be decoded of an event of type tp: data, which the header was decoded from, and the place where its
+// rows begin. Rows that MariaDB compressed (log_bin_compress) are decompressed into a copy; nothing but the event's type
+// shows that they are.
+func Rows(tp replication.EventType, data []byte, pos int) ([]byte, int, error) {
+	switch tp { //nolint:exhaustive // the others are not compressed
+	case replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1, replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1,
+		replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
+		rows, err := decompress(data[pos:])
+		return rows, 0, err
 	}
-	return f.Index
-}()
-
-// compressed reports whether MariaDB compressed the rows of the event.
-func compressed(e *replication.RowsEvent) bool {
-	return compressedField != nil && reflect.ValueOf(e).Elem().FieldByIndex(compressedField).Bool()
+	return data, pos, nil
 }
 
 // zlibRatio is more than zlib can ever compress: one byte to 1032. Whoever claims more lies.

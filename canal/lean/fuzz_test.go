@@ -87,11 +87,11 @@ func compareDecoders(t *testing.T, e *replication.RowsEvent, data []byte) {
 	if !hasColumns(e.ColumnBitmap1, e.ColumnCount) && !hasColumns(e.ColumnBitmap2, e.ColumnCount) {
 		return // the stock decoder would never end
 	}
-	walked := decode(e, data, nil)
+	walked := decode(replication.WRITE_ROWS_EVENTv2, e, data, nil)
 	if walked.stockErr == nil && walked.leanErr != nil && !errors.Is(walked.leanErr, lean.ErrUnsupported) {
 		t.Fatalf("the stock decoder walks it, lean does not: %v", walked.leanErr)
 	}
-	full := decode(e, data, columns)
+	full := decode(replication.WRITE_ROWS_EVENTv2, e, data, columns)
 	if full.leanErr != nil || full.stockErr != nil {
 		return // a value that is broken: the stock decoder prints it all the same, or the other way round
 	}

@@ -69,11 +69,13 @@ func replay(flavor string, events [][]byte, columns []lean.Column, visit func(de
 	parser.SetTimestampStringLocation(time.UTC)
 	parser.SetRenderJSONAsMySQLText(true)
 	var errs []error // the parser would wrap them in the whole event
+	var tp replication.EventType
 	parser.SetRowsEventDecodeFunc(func(e *replication.RowsEvent, data []byte) error {
-		errs = append(errs, visit(decode(e, data, columns)))
+		errs = append(errs, visit(decode(tp, e, data, columns)))
 		return nil
 	})
 	for _, event := range events {
+		tp = typeOf(event)
 		if _, err := parser.Parse(event); err != nil {
 			errs = append(errs, err)
 		}
@@ -81,8 +83,11 @@ func replay(flavor string, events [][]byte, columns []lean.Column, visit func(de
 	return errors.Join(errs...)
 }
 
+// typeOf reads the type in an event's header.
+func typeOf(event []byte) replication.EventType { return replication.EventType(event[4]) }
+
 // decode runs both decoders over one event.
-func decode(e *replication.RowsEvent, data []byte, columns []lean.Column) (d decoded) {
+func decode(tp replication.EventType, e *replication.RowsEvent, data []byte, columns []lean.Column) (d decoded) {
 	pos, err := lean.Header(e, data)
 	if err != nil {
 		d.leanErr, d.stockErr = err, err
@@ -91,8 +96,12 @@ func decode(e *replication.RowsEvent, data []byte, columns []lean.Column) (d dec
 	d.table = e.Table
 	// First, since it fails where the other would ask for gigabytes.
 	plan, err := lean.NewPlan(e.Table, columns)
+	begin, rows := pos, data
 	if err == nil {
-		err = plan.Decode(e, data, pos, func(before, after lean.Image) error {
+		rows, begin, err = lean.Rows(tp, data, pos)
+	}
+	if err == nil {
+		err = plan.Decode(e, rows, begin, func(before, after lean.Image) error {
 			d.rows = append(d.rows, row{copyImage(before), copyImage(after)})
 			return nil
 		})
