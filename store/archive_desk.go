@@ -169,10 +169,8 @@ func (s *Store) resendIn(ctx context.Context, tx *sql.Tx, t *Table, a Archived, 
 	if err != nil {
 		return err
 	}
-	given, err := givesIDs(ctx, tx, t)
-	if err != nil {
-		return err
-	}
+	id, _ := find(both.source, t.cols[words.ColumnID].Name)
+	given := strings.Contains(id.Extra, "auto_increment") // the table gives a row its id
 	set := map[string]string{
 		words.ColumnStatus: s.numberText(outbox.Pending), words.ColumnRetryCount: "0", words.ColumnNextRetryTime: string(noTime),
 		words.ColumnUpdateTime: "NOW()", words.ColumnHeaders: mysql.Literal(headers),
@@ -214,13 +212,6 @@ func (t *Table) broughtBack(both shapes, set map[string]string, given bool) (nam
 		names, values = append(names, c.Name), append(values, value)
 	}
 	return names, values
-}
-
-// givesIDs reports whether the table gives a row its id.
-func givesIDs(ctx context.Context, tx *sql.Tx, t *Table) (given bool, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT COUNT(*)>0 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA="+mysql.Literal(t.Database)+" AND TABLE_NAME="+mysql.Literal(t.Name)+
-		" AND COLUMN_NAME="+mysql.Literal(t.cols[words.ColumnID].Name)+" AND EXTRA LIKE '%auto_increment%'").Scan(&given)
-	return given, err
 }
 
 // resendHeaders adds the header, or counts it up.
