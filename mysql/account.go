@@ -7,8 +7,8 @@ import (
 // Account quotes a user of any host, as GRANT takes it.
 func Account(user string) string { return Literal(user) + "@'%'" }
 
-// AccountOf turns what CURRENT_USER() says into what GRANT takes.
-func AccountOf(currentUser string) string {
+// accountOf turns what CURRENT_USER() says into what GRANT takes.
+func accountOf(currentUser string) string {
 	at := strings.LastIndexByte(currentUser, '@')
 	if at < 0 {
 		return Account(currentUser)

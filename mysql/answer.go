@@ -18,19 +18,6 @@ type Answer struct {
 	rows    [][]sql.NullString
 }
 
-// NewAnswer makes an answer of texts, for tests without a server.
-func NewAnswer(columns []string, rows ...[]string) *Answer {
-	a := &Answer{columns: columns}
-	for _, row := range rows {
-		cells := make([]sql.NullString, len(row))
-		for i, text := range row {
-			cells[i] = sql.NullString{String: text, Valid: true}
-		}
-		a.rows = append(a.rows, cells)
-	}
-	return a
-}
-
 // Len returns the number of rows.
 func (a *Answer) Len() int { return len(a.rows) }
 

@@ -129,7 +129,7 @@ func (c *connector) try(ctx context.Context, exec sqldriver.ExecerContext, w wis
 	if !ok {
 		return err
 	}
-	if refused.Number == CodeUnknownVariable {
+	if refused.Number == codeUnknownVariable {
 		return nil // a server that lacks the setting does not need it
 	}
 	if w.unless != "" {

@@ -200,14 +200,15 @@ var saysNoData = map[uint16]bool{
 
 // Server error numbers that the relay branches on one by one, by the names of the servers' manuals.
 const (
-	CodeUnknownDatabase    = 1049 // ER_BAD_DB_ERROR
-	CodeUnknownColumn      = 1054 // ER_BAD_FIELD_ERROR
-	CodeNoSuchTable        = 1146 // ER_NO_SUCH_TABLE
-	CodeUnknownVariable    = 1193 // ER_UNKNOWN_SYSTEM_VARIABLE
-	CodeWrongOffset        = 1220 // ER_ERROR_WHEN_EXECUTING_COMMAND
-	CodeNoBinlog           = 1381 // ER_NO_BINARY_LOGGING
-	CodeNoSuchGrantee      = 1410 // ER_CANT_CREATE_USER_WITH_GRANT: MySQL 8 at a GRANT to a user that does not exist
-	CodeStatementFormat    = 1665 // ER_BINLOG_STMT_MODE_AND_ROW_ENGINE
+	CodeUnknownDatabase = 1049 // ER_BAD_DB_ERROR
+	CodeUnknownColumn   = 1054 // ER_BAD_FIELD_ERROR
+	CodeNoSuchTable     = 1146 // ER_NO_SUCH_TABLE
+	CodeWrongOffset     = 1220 // ER_ERROR_WHEN_EXECUTING_COMMAND
+	CodeNoBinlog        = 1381 // ER_NO_BINARY_LOGGING
+	CodeStatementFormat = 1665 // ER_BINLOG_STMT_MODE_AND_ROW_ENGINE
+
+	codeUnknownVariable    = 1193 // ER_UNKNOWN_SYSTEM_VARIABLE
+	codeNoSuchGrantee      = 1410 // ER_CANT_CREATE_USER_WITH_GRANT: MySQL 8 at a GRANT to a user that does not exist
 	codeTooManyConnections = 1040 // ER_CON_COUNT_ERROR
 	codeUserConnections    = 1203 // ER_TOO_MANY_USER_CONNECTIONS
 )
@@ -280,7 +281,7 @@ func describeServer(op string, server *driver.MySQLError) error {
 	if saysNoData[server.Number] {
 		text = name + ": " + server.Message
 	}
-	if server.Number == CodeNoSuchGrantee {
+	if server.Number == codeNoSuchGrantee {
 		text += ": the user that is to get it does not exist; run the CREATE USER that `init --print-sql` prints"
 	}
 	return &Error{Op: op, Number: server.Number, Class: kind, Text: text}

@@ -52,7 +52,7 @@ func (i *Inspection) Run(ctx context.Context, conn *sql.Conn, addr string, repor
 	if err := conn.QueryRowContext(ctx, "SELECT CURRENT_USER()").Scan(&user); err != nil {
 		return err
 	}
-	i.Account = AccountOf(user)
+	i.Account = accountOf(user)
 	i.version()
 	for _, check := range []func(context.Context) error{i.writable, i.clock, i.rowImages} {
 		if err := check(ctx); err != nil {

@@ -60,8 +60,8 @@ func TestVersions(t *testing.T) {
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "'re''lay'@'%'", Account("re'lay"))
-	assert.Equal(t, "'a@b'@'10.%'", AccountOf("a@b@10.%"))
-	assert.Equal(t, "'a'@'%'", AccountOf("a"))
+	assert.Equal(t, "'a@b'@'10.%'", accountOf("a@b@10.%"))
+	assert.Equal(t, "'a'@'%'", accountOf("a"))
 	assert.Equal(t, "a@b", UserOf("a@b@10.%"))
 	assert.Equal(t, "a", UserOf("a"))
 	assert.Equal(t, "GRANT BINLOG MONITOR ON *.* TO 'a'@'%';", GrantGlobal("BINLOG MONITOR", Account("a")))
