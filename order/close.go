@@ -7,7 +7,7 @@ import (
 
 // Close makes the line the sweeper's and defers what is held. The sweeper does not probe it before probeAt.
 func (l *Line[M]) Close(reason string, probeAt time.Time) Actions[M] {
-	do := Actions[M]{Closed: l.state != Closed}
+	do := Actions[M]{Closed: l.state != Closed, Reason: reason}
 	do.Notify = do.Closed // the sweeper sleeps until a time that did not know of this line
 	do.Defer = l.takeHeld()
 	l.reason = reason

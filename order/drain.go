@@ -83,6 +83,16 @@ func (l *Line[M]) HandBack() (do Actions[M], ok bool) {
 	return l.beginFlush(), true
 }
 
+// Open reports for the sweeper that what is held may go: its lone message to the topic is acked, or it has drained the line.
+// ok is false when the line does not open by that.
+func (l *Line[M]) Open() (do Actions[M], ok bool) {
+	if l.state == Handing {
+		return l.HandBack()
+	}
+	do = l.ProbeAcked()
+	return do, do.Flush != 0
+}
+
 func (l *Line[M]) beginFlush() Actions[M] {
 	l.turn++
 	l.become(Flushing)

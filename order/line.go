@@ -118,8 +118,9 @@ type Actions[M Message] struct {
 	Flush int
 	// Notify asks the sweeper to look at its work.
 	Notify bool
-	// Closed reports that the line was not closed before. It is logged.
+	// Closed reports that the line was not closed before, which is logged with the Reason.
 	Closed bool
+	Reason string
 }
 
 // Name returns the line's name.
@@ -152,6 +153,11 @@ func (l *Line[M]) Admit(m M) Way {
 	case Closed, Draining:
 	}
 	l.away++
+	return l.ToTable()
+}
+
+// ToTable returns the way by which the line defers. It may be called beside events.
+func (l *Line[M]) ToTable() Way {
 	if l.key != nil {
 		return Park
 	}

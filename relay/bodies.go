@@ -76,7 +76,7 @@ func (p *pump) fillGroup(ctx context.Context, group []*candidate) error {
 		if !away || p.bodies.broker.Reachable(ctx) == nil {
 			return ctx.Err()
 		}
-		p.flow.outage.away(errors.Join(errs...), p.log)
+		p.flow.outage.away(errors.Join(errs...), p.flow.log)
 		if err := retry.Wait(ctx, backoff.Next()); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (p *pump) staged(candidates []candidate, verdicts []replayVerdict) (group [
 		if verdicts[i] != replayUnknown || c.row.BodyRef == "" {
 			continue
 		}
-		if c.unread = p.gate.defers(c.row.Topic); !c.unread {
+		if c.unread = p.flow.lines.defers(c.row.Topic); !c.unread {
 			group = append(group, c)
 		}
 	}
@@ -104,15 +104,15 @@ func (p *pump) staged(candidates []candidate, verdicts []replayVerdict) (group [
 // unread brings a row on its way whose body was not read: to the table, or where all go if its topic does not defer any more.
 func (p *pump) unread(ctx context.Context, c *candidate, origin string) error {
 	it := p.item(c, origin)
-	it.slot = p.flow.keys.slotOf(&c.row, p.router.Key(&c.row))
+	it.slot = p.flow.lines.slotOf(&c.row, p.router.Key(&c.row))
 	if err := p.flow.reserve(ctx, it); err != nil {
 		return err
 	}
-	it.topic = p.gate.lookup(c.row.Topic)
-	if p.gate.deferClosed(it.topic, it) {
+	it.topic = p.flow.lines.topic(c.row.Topic)
+	if p.flow.lines.deferClosed(it.topic, it) {
 		return nil
 	}
-	p.flow.leave(it)
+	p.flow.free(it)
 	p.flow.unmarked.release(1, 0)
 	if err := p.fillGroup(ctx, []*candidate{c}); err != nil {
 		return err
@@ -129,8 +129,8 @@ func (f *flow) bodyless(ctx context.Context, it *item, topic string, err error) 
 	if err := f.reserve(ctx, it); err != nil {
 		return err
 	}
-	it.topic = f.gate.lookup(topic)
-	f.gate.closeBehind(it.topic, it, err.Error(), time.Now().Add(f.pause))
+	it.topic = f.lines.topic(topic)
+	f.lines.closeBehind(it.topic, it, err.Error(), time.Now().Add(unreachablePause))
 	return nil
 }
 

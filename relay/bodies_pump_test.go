@@ -16,6 +16,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/test/bubble"
@@ -183,7 +184,7 @@ func TestBodylessMessageBesideProbesAndFlushes(t *testing.T) {
 				both.Wait()
 				require.Contains(t, b.sink.left, it)
 				require.NotContains(t, b.sink.sent, it)
-				require.Contains(t, []gateState{closed, draining}, b.state())
+				require.Contains(t, []order.State{order.Closed, order.Draining}, b.state())
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 )
@@ -21,18 +22,18 @@ func TestBodylessMessageInEachState(t *testing.T) {
 		state string
 		reach func(*gateBench, context.Context)
 		left  []string // deferred, in order
-		then  gateState
+		then  order.State
 	}{
-		{"Fresh", func(*gateBench, context.Context) {}, []string{"m1"}, closed},
-		{"Probing", func(b *gateBench, ctx context.Context) { b.pass(ctx, 3) }, []string{"m2", "m3", "m4"}, closed},
-		{"Open", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1); b.ackProbe(ctx) }, []string{"m2"}, closed},
-		{"Closed", func(b *gateBench, ctx context.Context) { b.Close("orders", "gone", 0); b.pass(ctx, 1) }, []string{"m1", "m2"}, closed},
-		{"Draining", func(b *gateBench, ctx context.Context) { b.closeAndDrain(true); b.pass(ctx, 1) }, []string{"m1", "m2"}, draining},
+		{"Fresh", func(*gateBench, context.Context) {}, []string{"m1"}, order.Closed},
+		{"Probing", func(b *gateBench, ctx context.Context) { b.pass(ctx, 3) }, []string{"m2", "m3", "m4"}, order.Closed},
+		{"Open", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1); b.ackProbe(ctx) }, []string{"m2"}, order.Closed},
+		{"Closed", func(b *gateBench, ctx context.Context) { b.Close("orders", "gone", 0); b.pass(ctx, 1) }, []string{"m1", "m2"}, order.Closed},
+		{"Draining", func(b *gateBench, ctx context.Context) { b.closeAndDrain(true); b.pass(ctx, 1) }, []string{"m1", "m2"}, order.Draining},
 		{"Handing", func(b *gateBench, ctx context.Context) {
 			b.closeAndDrain(true)
 			require.True(t, b.Hold(ctx, "orders"))
 			b.pass(ctx, 2)
-		}, []string{"m1", "m2", "m3"}, draining},
+		}, []string{"m1", "m2", "m3"}, order.Draining},
 	} {
 		t.Run(tt.state, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +57,7 @@ func TestProbeAckedBehindABodylessMessage(t *testing.T) {
 	b.next++
 	b.closeBehind(b.topic, itemOf(b.tracker, b.next, b.topic, "k"), "no body", time.Time{})
 	b.ackProbe(t.Context())
-	assert.Equal(t, draining, b.state())
+	assert.Equal(t, order.Draining, b.state())
 	assert.Equal(t, []string{"m2", "m3"}, ids(b.sink.left))
 }
 

@@ -25,9 +25,22 @@ import (
 
 // The white-box tests' neighbours: each does only what its test looks at. (world is the honest whole.)
 
+// allRows is what a store has for the relay itself.
+type allRows interface {
+	Marks
+	Backlog
+	Letters
+	Survey
+}
+
+// tables are the roles of a fake that need not sweep.
+func tables(rows allRows) Tables {
+	return Tables{Marks: rows, Lookup: rows, Backlog: rows, Letters: rows, Survey: rows}
+}
+
 // fakeRows writes down what is done to the table. fail is asked first, by operation.
 type fakeRows struct {
-	Rows
+	allRows
 	mu    sync.Mutex
 	calls []string
 	fail  func(operation string) error
@@ -192,11 +205,12 @@ func endAt(n int) position.End { return position.End{File: "binlog.000001", Pos:
 var startPosition = position.Position{Flavor: position.MySQL, Server: "server", File: "binlog.000001", Pos: 4}
 
 // itemOf is a message of one row's transaction, on its way to topic.
-func itemOf(tracker *Tracker, id uint64, t *topic, key string) *item {
-	row := rowOf(id, t.name, key)
+func itemOf(tracker *Tracker, id uint64, t *line, key string) *item {
+	name := t.Name().Topic
+	row := rowOf(id, name, key)
 	return &item{
-		ref: row.Ref(), txn: tracker.Begin(endAt(int(id)), 1), topic: t, dest: t.name, origin: words.OriginStream,
-		rec: &router.Record{Topic: t.name, Key: []byte(key), Value: row.Content},
+		ref: row.Ref(), txn: tracker.Begin(endAt(int(id)), 1), topic: t, place: place{dest: name}, source: source{origin: words.OriginStream},
+		rec: &router.Record{Topic: name, Key: []byte(key), Value: row.Content},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
@@ -18,87 +19,99 @@ import (
 	"example.com/outbox-relay/sweeper"
 )
 
-// flow brings rows from the pump through the gate and the producer to the marker, and accounts for them on the way: the
-// windows, the offsets, the metrics. It is the gate's sink and gets the producer's results.
+// flow brings rows from the pump through their lines and the producer to the marker, and accounts for them on the way: the
+// windows, the offsets, the metrics. It is the lines' sink and gets the producer's results.
+//
+// The way of a row: publish, admit (the line of its key, then that of its topic), onward, hand, result, acked, settled. Where
+// it leaves that way for the table it goes leave, settled.
 type flow struct {
-	gate     *Gate
-	keys     *Keys
-	producer Producer
-	prober   *prober
-	marker   *marker
-	rows     Rows
-	size     func(*item) int64
+	outlet
+	lines  *Lines
+	prober *prober
+	probes sync.WaitGroup
+	marker *marker
+	rows   Lookup
 
 	inFlight *window // unacked, in rows and bytes
 	unmarked *window // not settled, in rows
 	offsets  *offsets
-	outage   outage
-	// unanswered are the records that the producer was given.
-	unanswered unanswered
-
-	probes sync.WaitGroup
-	fail   func(error) // ends the session: an outcome is unknown
-	pause  time.Duration
 
 	metrics   *metrics.Source
 	reckoning *sweeper.Reckoning
 	log       zerolog.Logger
 }
 
+// flowParts are what a flow is made of.
+type flowParts struct {
+	cfg     Config
+	broker  Broker
+	tables  Tables
+	offsets map[string]map[int32]int64 // of the loaded checkpoint
+	marks   markerConfig
+	notify  func()      // asks the sweeper to look at its work
+	fail    func(error) // ends the session
+
+	metrics   *metrics.Source
+	reckoning *sweeper.Reckoning
+	log       zerolog.Logger
+}
+
+// newFlow connects the parts that every session has. The producer is not made before all else is there to take its results.
+func newFlow(p flowParts) (*flow, error) {
+	f := &flow{
+		outlet: outlet{fail: p.fail}, prober: newProber(p.broker, p.cfg.CreateTopics, p.log), rows: p.tables.Lookup,
+		inFlight: newWindow(p.cfg.InFlight, p.cfg.InFlightBytes), unmarked: newWindow(p.cfg.InFlight+p.cfg.Unmarked, 1),
+		offsets: newOffsets(p.offsets), metrics: p.metrics, reckoning: p.reckoning, log: p.log,
+	}
+	orders := order.Config{Relaxed: p.cfg.Relaxed, Hold: p.cfg.HoldAfterDead && !p.cfg.Relaxed}
+	f.lines = newLines(orders, f, p.notify, p.log)
+	f.marker = newMarker(p.tables.Marks, p.marks, f.settled, p.log)
+	producer, err := p.broker.NewProducer(f.result)
+	f.producer = producer
+	return f, err
+}
+
+// outlet is the way to the producer.
+type outlet struct {
+	producer Producer
+	fail     func(error) // ends the session: an outcome is unknown
+	// unanswered are the records that the producer was given.
+	unanswered unanswered
+	outage     outage
+}
+
 // errUnknownOutcome ends a session: the producer gave up on a record, which may or may not be in Kafka, and later ones
 // must not pass it. The stream starts again from the last safe position.
 var errUnknownOutcome = errors.New("kafka: the outcome of a record is unknown")
 
-// publish takes a place in both windows, which may wait, and lets the gate decide.
+// publish takes a place in both windows, which may wait, and lets the row's lines decide.
 func (f *flow) publish(ctx context.Context, it *item) error {
-	it.size = f.size(it)
-	large, err := f.exceeds(ctx, it)
+	it.size = messageSize(it)
+	limit, err := f.prober.limit(ctx, it.dest, it.size)
 	if err != nil {
 		return err
 	}
-	if large {
-		return f.refuse(ctx, it, it.topic.name, "too_large", "the topic takes smaller messages only: raise its max.message.bytes and retry the message")
+	if limit > 0 && it.size > limit {
+		return f.refuse(ctx, it, it.topic.Name().Topic, words.RefusedTooLarge, "the topic takes smaller messages only: raise its max.message.bytes and retry the message")
 	}
 	if err := f.reserve(ctx, it); err != nil {
 		return err
 	}
-	if f.keys.take(it) {
-		return nil
-	}
-	return f.admit(ctx, it)
+	return f.onward(ctx, it, f.lines.admit(it))
 }
 
-// admit lets the gate decide about a message.
-func (f *flow) admit(ctx context.Context, it *item) error {
-	switch f.gate.admit(it) {
-	case admitSend:
+// onward brings a message the way that a line has chosen.
+func (f *flow) onward(ctx context.Context, it *item, way order.Way) error {
+	switch way {
+	case order.Send:
 		return f.hand(ctx, it)
-	case admitProbe:
+	case order.Probe:
 		f.probe(ctx, it)
-	case admitTaken:
+	case order.Defer, order.Park:
+		f.leave(it, way)
+	case order.Held:
 	}
 	return nil
-}
-
-// exceeds reports whether a message is larger than its topic takes. Before that is said the brokers are asked again:
-// somebody may have raised the limit, as the dead letter advises. The error is ctx's: a question that was cut short
-// is no answer.
-func (f *flow) exceeds(ctx context.Context, it *item) (bool, error) {
-	limit := f.gate.limit(it.topic)
-	if limit <= 0 || it.size <= int64(limit) {
-		return false, nil
-	}
-	asking, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	topic, err := f.prober.broker.Topic(asking, it.dest)
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	if err == nil && topic.MaxMessageBytes > 0 {
-		limit = topic.MaxMessageBytes
-		f.gate.setLimit(it.topic, limit)
-	}
-	return it.size > int64(limit), nil
 }
 
 func (f *flow) reserve(ctx context.Context, it *item) error {
@@ -129,7 +142,7 @@ func (f *flow) refuse(ctx context.Context, it *item, topic, reason, text string)
 		dest = it.dest
 	}
 	f.metrics.Dead.WithLabelValues(f.metrics.Topic(dest), reason).Inc()
-	f.keys.died(it.ref, topic, it.slot)
+	f.lines.died(it.ref, topic, it.slot)
 	f.log.Error().Str("message_id", it.ref.MsgID).Str("table", it.ref.Table.String()).Str("reason", reason).Msg("dead letter")
 	f.marker.add(verdict{it: it, outcome: outcomeDead, text: text})
 	return nil
@@ -144,14 +157,6 @@ func (f *flow) alreadyPublished(ctx context.Context, it *item) error {
 	return nil
 }
 
-// send hands over a message that the gate has held, unless its key has begun to wait meanwhile.
-func (f *flow) send(ctx context.Context, it *item) error {
-	if f.keys.take(it) {
-		return nil
-	}
-	return f.hand(ctx, it)
-}
-
 // hand hands a message to the producer. When that fails the row stays unsettled, and nothing that comes after it may
 // be handed over: it would pass this one, which the next session reads again.
 func (f *flow) hand(ctx context.Context, it *item) error {
@@ -162,32 +167,27 @@ func (f *flow) hand(ctx context.Context, it *item) error {
 
 // give is the one way to the producer, for the stream and for the sweeper. An error ends the session, whether that
 // was ending already or not, and it ends what the caller is doing.
-func (f *flow) give(ctx context.Context, rec *router.Record, token any, w *waiting) error {
-	err := f.producer.Send(ctx, rec, token)
+func (o *outlet) give(ctx context.Context, rec *router.Record, token any, w *waiting) error {
+	err := o.producer.Send(ctx, rec, token)
 	if err != nil {
 		w.answered.Store(true)
-		f.fail(err)
+		o.fail(err)
 	}
 	return err
 }
 
-// deferred leaves a message to the sweeper.
-func (f *flow) deferred(it *item) {
-	f.leave(it)
-	f.marker.add(verdict{it: it, outcome: outcomeDeferred})
+// leave leaves a message to the sweeper: until its topic is drained, or its key need not wait any more.
+func (f *flow) leave(it *item, way order.Way) {
+	f.free(it)
+	outcome := outcomeDeferred
+	if way == order.Park {
+		outcome = outcomeParked
+	}
+	f.marker.add(verdict{it: it, outcome: outcome})
 }
 
-// parked leaves a message to the sweeper until its key need not wait any more.
-func (f *flow) parked(it *item) {
-	f.leave(it)
-	f.marker.add(verdict{it: it, outcome: outcomeParked})
-}
-
-// stateOf returns the state of a topic's gate.
-func (f *flow) stateOf(topic string) gateState { return f.gate.stateOf(topic) }
-
-// leave gives back the item's place in the in-flight window.
-func (f *flow) leave(it *item) {
+// free gives back the item's place in the in-flight window.
+func (f *flow) free(it *item) {
 	f.inFlight.release(1, it.size)
 	it.size = 0
 	it.rec = nil
@@ -219,16 +219,12 @@ func (f *flow) acked(it *item, partition int32, offset int64) {
 	if it.origin == words.OriginStream {
 		f.metrics.CommitToAck.WithLabelValues(topic).Observe(max(0, now.Sub(it.committed).Seconds()))
 	}
-	earlier := f.gate.passed(it.topic, it.rec.Key)
-	if earlier == "" {
-		earlier = f.keys.overtook(it)
-	}
-	if earlier != "" {
+	if earlier := f.lines.overtook(it); earlier != "" {
 		f.metrics.OrderViolations.Inc()
 		f.log.Error().Str("message_id", it.ref.MsgID).Str("earlier_message_id", earlier).Str("topic", it.dest).
 			Msg("a later message of the key was published before an earlier one")
 	}
-	f.leave(it)
+	f.free(it)
 	dest := it.dest
 	f.marker.add(verdict{it: it, outcome: outcomeSent})
 	// Only now: a checkpoint between the two must not point behind a message that the marker does not know yet.
@@ -241,16 +237,16 @@ func (f *flow) refused(it *item, err error) {
 	case retry.Never:
 		f.dead(it, err)
 	case retry.Refused:
-		f.gate.refusedOpen(it.topic, it.rec.Key, it.ref.MsgID)
+		f.lines.refusedOpen(it.topic, it.rec.Key, it.ref.MsgID)
 		// Only the first of a batch has failed by itself; the others share its fate and spend nothing.
-		if f.gate.close(it.topic, err.Error(), time.Now().Add(f.pause)) {
+		if f.lines.close(it.topic, err.Error(), time.Now().Add(unreachablePause)) {
 			f.failed(it, err)
 			return
 		}
-		f.gate.deferItem(it.topic, it)
+		f.lines.deferItem(it.topic, it)
 	case retry.Unreachable:
-		f.gate.refusedOpen(it.topic, it.rec.Key, it.ref.MsgID) // what was in a request behind it may be acked
-		f.leave(it)
+		f.lines.refusedOpen(it.topic, it.rec.Key, it.ref.MsgID) // what was in a request behind it may be acked
+		f.free(it)
 		f.unknownOutcome(err)
 	}
 }
@@ -261,15 +257,15 @@ func (f *flow) unknownOutcome(err error) { f.fail(errors.Join(errUnknownOutcome,
 func (f *flow) dead(it *item, err error) {
 	f.metrics.Dead.WithLabelValues(f.metrics.Topic(it.dest), kafka.Reason(err)).Inc()
 	f.log.Error().Err(err).Str("message_id", it.ref.MsgID).Str("topic", it.dest).Msg("dead letter")
-	f.keys.died(it.ref, it.topic.name, it.slot)
-	f.leave(it)
+	f.lines.died(it.ref, it.topic.Name().Topic, it.slot)
+	f.free(it)
 	f.marker.add(verdict{it: it, outcome: outcomeDead, text: err.Error()})
 }
 
 func (f *flow) failed(it *item, err error) {
 	f.metrics.Failed.WithLabelValues(f.metrics.Topic(it.dest), reasonOf(err)).Inc()
-	f.leave(it)
-	f.gate.willFail(it.topic)
+	f.free(it)
+	f.lines.willFail(it.topic)
 	f.marker.add(verdict{it: it, outcome: outcomeFailed, text: err.Error()})
 }
 
@@ -279,14 +275,13 @@ func (f *flow) settled(verdicts []verdict) {
 		v := &verdicts[i]
 		switch v.outcome {
 		case outcomeDeferred:
-			f.gate.deferSettled(v.it.topic)
+			f.lines.written(v.it, order.Defer)
 		case outcomeFailed:
-			f.keys.Spent() // it may have become dead by that; before the sweeper looks at the topic again
-			f.gate.failSettled(v.it.topic)
+			f.lines.failed(v.it.topic)
 		case outcomeDead:
-			f.keys.buried(v.it.ref)
+			f.lines.Buried(v.it.ref, true)
 		case outcomeParked:
-			f.keys.parkSettled(v.it.slot)
+			f.lines.written(v.it, order.Park)
 		case outcomeSent:
 		}
 		v.it.txn.Settle(1)
@@ -319,7 +314,7 @@ func (f *flow) stillPending(ctx context.Context, items []*item) ([]*item, error)
 	for _, it := range items {
 		row, ok := found[it.ref]
 		if it.hasNextRetry && ok && row.Status != outbox.Pending {
-			f.leave(it)
+			f.free(it)
 			f.unmarked.release(1, 0)
 			it.txn.Settle(1)
 			continue

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/kafka"
-	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/router"
+	"example.com/outbox-relay/sweeper"
 )
 
 // fakeBroker answers probes and questions about topics as the test says, per call.
@@ -27,7 +27,10 @@ type fakeBroker struct {
 	offset   int64
 	away     error // what Reachable returns
 	answers  <-chan struct{}
+	producer Producer
 }
+
+func (b *fakeBroker) NewProducer(func(kafka.Result)) (Producer, error) { return b.producer, nil }
 
 func (b *fakeBroker) Topic(_ context.Context, name string) (kafka.Topic, error) {
 	b.mu.Lock()
@@ -82,7 +85,8 @@ type flowBench struct {
 	rows    *fakeRows
 	log     *logBuffer
 	tracker *Tracker
-	topic   *topic
+	topic   *line
+	gate    topics
 	failed  chan error
 	id      uint64
 }
@@ -93,16 +97,19 @@ func newFlowBench() *flowBench {
 		kafka:  &fakeProducer{}, rows: &fakeRows{}, log: &logBuffer{}, tracker: NewTracker(startPosition),
 		failed: make(chan error, 10), // more than any test provokes
 	}
-	f := &flow{
-		producer: b.kafka, rows: b.rows, size: messageSize, fail: func(err error) { b.failed <- err }, pause: unreachablePause,
-		prober: newProber(b.broker, false, zerolog.Nop()), inFlight: newWindow(100, 1<<20), unmarked: newWindow(200, 1),
-		offsets: newOffsets(nil), metrics: newMetrics(), log: b.log.logger(),
+	m := newMetrics()
+	b.broker.producer = b.kafka
+	f, err := newFlow(flowParts{
+		cfg:    Config{InFlight: 100, InFlightBytes: 1 << 20, Unmarked: 100, HoldAfterDead: true},
+		broker: b.broker, tables: tables(b.rows), fail: func(err error) { b.failed <- err }, notify: func() {},
+		marks: markerConfig{batch: 1000, delay: time.Second}, metrics: m, reckoning: sweeper.NewReckoning(m), log: b.log.logger(),
+	})
+	if err != nil {
+		panic(err) // the producer is a fake
 	}
-	f.gate = NewGate(f, zerolog.Nop())
-	f.keys = newKeys(true, b.rows, func(row *outbox.Row) []byte { return row.Key }, f, zerolog.Nop())
-	f.marker = newMarker(b.rows, markerConfig{batch: 1000, delay: time.Second}, f.settled, zerolog.Nop())
 	b.flow = f
-	b.topic = f.gate.lookup("orders")
+	b.gate = topics{f.lines}
+	b.topic = f.lines.topic("orders")
 	return b
 }
 
@@ -114,7 +121,7 @@ func (b *flowBench) message(key string) *item {
 // open makes the topic open.
 func (b *flowBench) open(ctx context.Context) {
 	b.gate.BeginProbe("orders")
-	if err := b.gate.ProbeAcked(ctx, "orders"); err != nil {
+	if _, err := b.gate.HandBack(ctx, "orders"); err != nil {
 		panic(err) // nothing is held
 	}
 }
@@ -138,10 +145,10 @@ func (b *flowBench) settle() {
 }
 
 // state reads the topic's state.
-func (b *flowBench) state() gateState {
-	b.gate.mu.Lock()
-	defer b.gate.mu.Unlock()
-	return b.topic.state
+func (b *flowBench) state() order.State {
+	b.lines.mu.Lock()
+	defer b.lines.mu.Unlock()
+	return b.topic.State()
 }
 
 func (b *flowBench) requireIdle(t *testing.T) {

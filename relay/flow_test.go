@@ -11,6 +11,7 @@ import (
 
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
@@ -37,8 +38,9 @@ func TestSlowTryOfTheSweeperHoldsNoMessages(t *testing.T) {
 		require.Equal(t, []string{"deferred m1"}, b.verdicts())
 		close(answers)
 		require.NoError(t, <-tried)
-		require.NoError(t, b.gate.ProbeAcked(t.Context(), "orders"))
-		require.Equal(t, draining, b.state())
+		_, err := b.gate.HandBack(t.Context(), "orders")
+		require.NoError(t, err)
+		require.Equal(t, order.Draining, b.state())
 		b.settle()
 	})
 }
@@ -83,9 +85,9 @@ func TestRefusedBatchSpendsOneRetry(t *testing.T) {
 		b.result(kafka.Result{Token: it, Err: sarama.ErrTopicAuthorizationFailed})
 	}
 	require.Equal(t, []string{"failed m1", "deferred m2", "deferred m3"}, b.verdicts())
-	require.Equal(t, closed, b.state())
+	require.Equal(t, order.Closed, b.state())
 	_, _, wait := b.gate.Work(time.Now().Add(time.Minute))
-	require.Equal(t, settlingTime, wait, "the sweeper waits for the failure to be written")
+	require.Equal(t, order.Settling, wait, "the sweeper waits for the failure to be written")
 	b.requireIdle(t)
 	require.Empty(t, b.failed)
 	b.settle()
@@ -122,7 +124,7 @@ func TestMessageRefusedForGoodIsDead(t *testing.T) {
 	b.result(kafka.Result{Token: items[0], Err: sarama.ErrInvalidTopic})
 	b.result(kafka.Result{Token: items[1]})
 	require.Equal(t, []string{"dead m1", "sent m2"}, b.verdicts())
-	require.Equal(t, open, b.state())
+	require.Equal(t, order.Open, b.state())
 	require.InDelta(t, 1, value(t, b.metrics.Dead.WithLabelValues("orders", "invalid_topic")), 0)
 	require.InDelta(t, 0, value(t, b.metrics.OrderViolations), 0, "a dead letter lets its key go on")
 }
@@ -131,7 +133,7 @@ func TestTooLargeForItsTopic(t *testing.T) {
 	t.Parallel()
 	b := newFlowBench()
 	b.open(t.Context())
-	b.gate.sawReachable(b.topic, true, 10)
+	b.prober.learn("orders", kafka.Topic{MaxMessageBytes: 10})
 	large := b.message("k")
 	large.rec.Value = make([]byte, 11)
 	require.NoError(t, b.publish(t.Context(), large))
@@ -152,7 +154,7 @@ func TestSendThatFailsEndsTheSession(t *testing.T) {
 	require.ErrorIs(t, <-b.failed, kafka.ErrClosed)
 	stopping, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, b.send(stopping, b.message("k")), kafka.ErrClosed, "also while stopping: nothing may come behind it")
+	require.ErrorIs(t, b.onward(stopping, b.message("k"), order.Send), kafka.ErrClosed, "also while stopping: nothing may come behind it")
 }
 
 func TestFullWindowsStopThePump(t *testing.T) {

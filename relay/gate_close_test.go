@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/bubble"
 )
@@ -24,7 +25,7 @@ func TestTopicClosedDuringItsFlush(t *testing.T) {
 		}
 	}
 	b.ackProbe(t.Context())
-	require.Equal(t, closed, b.state())
+	require.Equal(t, order.Closed, b.state())
 	b.pass(t.Context(), 1)
 	require.Equal(t, []string{"m2"}, ids(b.sink.sent))
 	require.Equal(t, []string{"m3", "m4", "m5"}, ids(b.sink.left))
@@ -59,9 +60,9 @@ func TestTimerOfAnEarlierHold(t *testing.T) {
 		b.Unhold("orders")
 		require.True(t, b.Hold(t.Context(), "orders"))
 		advance(t, holdAtMost-1)
-		require.Equal(t, handing, b.state())
+		require.Equal(t, order.Handing, b.state())
 		advance(t, 1)
-		require.Equal(t, draining, b.state())
+		require.Equal(t, order.Draining, b.state())
 	})
 }
 
@@ -91,18 +92,16 @@ func TestProbeIsDeferredBeforeWhatIsHeld(t *testing.T) {
 	b.pass(t.Context(), 3)
 	b.closeWith(b.topic, b.sink.probed[0], "no leader", time.Time{})
 	require.Equal(t, []string{"m1", "m2", "m3"}, ids(b.sink.left))
-	require.Equal(t, closed, b.state())
+	require.Equal(t, order.Closed, b.state())
 }
 
 // The sweeper sleeps until a time that did not know of the topic.
 func TestClosingWakesTheSweeperOnce(t *testing.T) {
 	t.Parallel()
 	b := newGateBench()
-	woken := 0
-	b.wake = func() { woken++ }
 	b.close(b.topic, "gone", time.Time{})
 	b.close(b.topic, "still gone", time.Time{})
-	require.Equal(t, 1, woken)
+	require.Equal(t, 1, b.woken)
 }
 
 // A stop while Redis or the database is away, before anything was begun, is a clean stop.
@@ -113,7 +112,7 @@ func TestRunStoppedBeforeItBegan(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
 				r := New(Config{Source: "test"}, Deps{
-					Checkpoints: &loading{until: time.Now().Add(away)}, Lock: freeLock{}, Rows: &surveyRows{}, Metrics: newMetrics(),
+					Checkpoints: &loading{until: time.Now().Add(away)}, Lock: freeLock{}, Tables: tables(&surveyRows{}), Metrics: newMetrics(),
 					OpenReader: func(ctx context.Context) (Reader, error) { <-ctx.Done(); return nil, ctx.Err() },
 				}, zerolog.Nop())
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

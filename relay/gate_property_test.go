@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"example.com/outbox-relay/order"
 )
 
 // gateModel plays everybody around a gate with one topic: the pump, the prober, the marker, the sweeper and Kafka. What
@@ -38,15 +40,27 @@ func (m *gateModel) produce(id uint64) error {
 	return nil
 }
 
-func (m *gateModel) probe(_ context.Context, it *item) { m.probing = it }
-func (m *gateModel) deferred(it *item)                 { m.marking = append(m.marking, it) }
+func (m *gateModel) onward(ctx context.Context, it *item, way order.Way) error {
+	switch way {
+	case order.Send:
+		return m.send(ctx, it)
+	case order.Probe:
+		m.probing = it
+	case order.Defer, order.Park:
+		m.leave(it, way)
+	case order.Held:
+	}
+	return nil
+}
+
+func (m *gateModel) leave(it *item, _ order.Way) { m.marking = append(m.marking, it) }
 func (m *gateModel) stillPending(_ context.Context, items []*item) ([]*item, error) {
 	return items, nil
 }
 
 func newGateModel() *gateModel {
 	m := &gateModel{gateBench: newGateBench()}
-	m.Gate.sink = m
+	m.Lines.sink = m
 	return m
 }
 
@@ -56,13 +70,7 @@ func (m *gateModel) message() {
 	}
 	m.next++
 	it := itemOf(m.tracker, m.next, m.topic, "k")
-	switch m.admit(it) {
-	case admitSend:
-		m.pumped = m.send(context.Background(), it) != nil
-	case admitProbe:
-		m.probe(context.Background(), it)
-	case admitTaken:
-	}
+	m.pumped = m.onward(context.Background(), it, m.admit(it)) != nil
 }
 
 // mark settles the oldest n of the deferring UPDATEs; a failed probe's comes before them, because it was asked for first.
@@ -70,7 +78,7 @@ func (m *gateModel) mark(n int) {
 	if m.failed != nil {
 		m.table = append(m.table, m.failed.ref.ID)
 		m.failed = nil
-		m.failSettled(m.topic)
+		m.Lines.failed(m.topic)
 	}
 	for _, it := range m.marking[:n] {
 		m.table = append(m.table, it.ref.ID)
@@ -95,7 +103,7 @@ func (m *gateModel) outcome(which string) {
 		m.close(m.topic, which, time.Time{})
 	case "dead":
 		m.dead++
-		m.probing = m.nextProbe(m.topic)
+		m.probing = m.probeDead(m.topic)
 	}
 }
 
@@ -122,11 +130,11 @@ func (m *gateModel) sweep(t *rapid.T) {
 		m.sendOldest()
 	case len(drain) > 0:
 		m.hold()
-	case m.topic.state == handing && rapid.IntRange(0, 4).Draw(t, "give up") == 0:
+	case m.topic.State() == order.Handing && rapid.IntRange(0, 4).Draw(t, "give up") == 0:
 		m.Unhold("orders")
-	case m.topic.state == handing && len(m.table) > 0:
+	case m.topic.State() == order.Handing && len(m.table) > 0:
 		m.sendOldest()
-	case m.topic.state == handing:
+	case m.topic.State() == order.Handing:
 		_, err := m.HandBack(context.Background(), "orders")
 		m.swept = err != nil
 	}
@@ -137,7 +145,7 @@ func (m *gateModel) hold() {
 	m.mark(len(m.marking))
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.topic.state = handing
+	m.topic.Hold(time.Now())
 }
 
 func (m *gateModel) sendOldest() {
@@ -150,15 +158,15 @@ func (m *gateModel) sendOldest() {
 // check: messages reach Kafka in commit order, none behind one that was refused, and each is in one place.
 func (m *gateModel) check(t *rapid.T) {
 	if !slices.IsSorted(m.kafka) {
-		t.Fatalf("order lost: %v, %s", m.kafka, m.topic.state)
+		t.Fatalf("order lost: %v, %s", m.kafka, m.topic.State())
 	}
 	if len(m.refused) > 0 {
 		if len(m.kafka) > 0 && slices.Max(m.kafka) > slices.Min(m.refused) {
-			t.Fatalf("passed one that was not handed over: %v, refused %v, %s", m.kafka, m.refused, m.topic.state)
+			t.Fatalf("passed one that was not handed over: %v, refused %v, %s", m.kafka, m.refused, m.topic.State())
 		}
 		return // what a flush had in its hands is nowhere: the next session reads it again
 	}
-	sum := len(m.kafka) + len(m.table) + len(m.marking) + m.dead + len(m.topic.held)
+	sum := len(m.kafka) + len(m.table) + len(m.marking) + m.dead + len(m.topic.Holding())
 	if m.probing != nil {
 		sum++
 	}
@@ -166,10 +174,10 @@ func (m *gateModel) check(t *rapid.T) {
 		sum++
 	}
 	if sum != int(m.next) {
-		t.Fatalf("%d messages came in, %d are somewhere (%s)", m.next, sum, m.topic.state)
+		t.Fatalf("%d messages came in, %d are somewhere (%s)", m.next, sum, m.topic.State())
 	}
-	if m.topic.deferring != len(m.marking) {
-		t.Fatalf("the gate counts %d deferring updates, there are %d", m.topic.deferring, len(m.marking))
+	if m.topic.Away() != len(m.marking) {
+		t.Fatalf("the gate counts %d deferring updates, there are %d", m.topic.Away(), len(m.marking))
 	}
 }
 
@@ -186,7 +194,7 @@ func TestGateKeepsOrderAndLosesNothing(t *testing.T) {
 			},
 			"slow": func(t *rapid.T) {
 				if m.probing != nil {
-					m.sawReachable(m.topic, rapid.Bool().Draw(t, "reachable"), 0)
+					m.reached(m.topic, rapid.Bool().Draw(t, "reachable"))
 					m.probeIsSlow(m.topic)
 				}
 			},
@@ -215,11 +223,11 @@ func (m *gateModel) heal(t *rapid.T) {
 			m.Drain("orders", true)
 		case len(probe) > 0:
 			m.Drain("orders", false)
-		case m.topic.state == draining:
+		case m.topic.State() == order.Draining:
 			m.hold()
-		case m.topic.state == handing && len(m.table) > 0:
+		case m.topic.State() == order.Handing && len(m.table) > 0:
 			m.sendOldest()
-		case m.topic.state == handing:
+		case m.topic.State() == order.Handing:
 			_, _ = m.HandBack(context.Background(), "orders") // all that is held is taken now
 		}
 		m.check(t)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"testing"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/test/bubble"
 )
@@ -30,8 +32,8 @@ func TestFlushEndsAtTheFirstThatIsNotSent(t *testing.T) {
 	b.pass(t.Context(), 5)
 	require.ErrorIs(t, b.probeAcked(t.Context(), b.topic), errBroken)
 	require.Equal(t, []string{"m2"}, ids(b.sink.sent))
-	require.Equal(t, admitTaken, b.admit(itemOf(b.tracker, 6, b.topic, "k")), "what comes next does not pass it")
-	require.Equal(t, flushing, b.state())
+	require.Equal(t, order.Held, b.admit(itemOf(b.tracker, 6, b.topic, "k")), "what comes next does not pass it")
+	require.Equal(t, order.Flushing, b.state())
 }
 
 func TestHandBackEndsAtTheFirstThatIsNotSent(t *testing.T) {
@@ -61,8 +63,8 @@ func TestFlushThatCanNotAskDoesNotOpenTheTopic(t *testing.T) {
 	b.sink.blind = errBroken
 	b.pass(t.Context(), 3)
 	require.ErrorIs(t, b.probeAcked(t.Context(), b.topic), errBroken)
-	require.Equal(t, flushing, b.state())
-	require.Equal(t, admitTaken, b.admit(itemOf(b.tracker, 4, b.topic, "k")))
+	require.Equal(t, order.Flushing, b.state())
+	require.Equal(t, order.Held, b.admit(itemOf(b.tracker, 4, b.topic, "k")))
 	require.Empty(t, b.sink.sent)
 }
 
@@ -89,9 +91,9 @@ func TestHeldKeyGoesOnHolding(t *testing.T) {
 					it.slot, it.hasNextRetry = slot, true
 					require.NoError(t, b.publish(t.Context(), it))
 				}
-				b.keys.waiting[slot] = &waitingKey{}
-				b.keys.size.Store(1)
-				require.True(t, b.keys.Hold(t.Context(), slot))
+				key := order.Name{Key: uint64(slot)}
+				newLetters(b.lines, b.rows, nil, zerolog.Nop()).parked([]store.Slot{slot})
+				require.True(t, b.lines.Hold(t.Context(), key))
 				for range 3 {
 					held()
 				}
@@ -101,7 +103,7 @@ func TestHeldKeyGoesOnHolding(t *testing.T) {
 				if !tt.asked {
 					b.rows.fail = func(string) error { cancel(); return errBroken }
 				}
-				ended, err := b.keys.HandBack(ctx, slot)
+				ended, err := b.lines.Open(ctx, key)
 				require.Error(t, err)
 				require.False(t, ended)
 				b.kafka.err = nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/test/bubble"
 )
 
@@ -46,7 +47,7 @@ func TestHoldGivenUpWithItsContext(t *testing.T) {
 		synctest.Wait()
 		b.pass(t.Context(), 1)
 		require.False(t, <-held)
-		require.Equal(t, draining, b.state())
+		require.Equal(t, order.Draining, b.state())
 		require.Equal(t, []string{"m1", "m2"}, ids(b.sink.left), "what was held is deferred behind the rest")
 	})
 }
@@ -60,7 +61,7 @@ func TestHoldOfATopicThatIsNotDraining(t *testing.T) {
 		require.False(t, b.Hold(t.Context(), "orders"))
 		require.False(t, b.handBack(t))
 		b.Unhold("orders")
-		require.Equal(t, closed, b.state())
+		require.Equal(t, order.Closed, b.state())
 	})
 }
 
@@ -72,9 +73,9 @@ func TestHoldingEndsByItself(t *testing.T) {
 		require.True(t, b.Hold(t.Context(), "orders"))
 		b.pass(t.Context(), 3)
 		advance(t, holdAtMost-time.Nanosecond)
-		require.Equal(t, handing, b.state())
+		require.Equal(t, order.Handing, b.state())
 		advance(t, time.Nanosecond)
-		require.Equal(t, draining, b.state())
+		require.Equal(t, order.Draining, b.state())
 		require.Equal(t, []string{"m1", "m2", "m3"}, ids(b.sink.left))
 		require.False(t, b.handBack(t), "the drain has to go on")
 	})
@@ -91,10 +92,10 @@ func TestHoldingEndsByItselfBeforeItHasBegun(t *testing.T) {
 		go func() { held <- b.Hold(t.Context(), "orders") }()
 		synctest.Wait()
 		b.pass(t.Context(), 3)
-		require.Equal(t, handing, b.state())
+		require.Equal(t, order.Handing, b.state())
 		advance(t, holdAtMost)
 		require.False(t, <-held)
-		require.Equal(t, draining, b.state())
+		require.Equal(t, order.Draining, b.state())
 		require.Len(t, b.sink.left, 4)
 	})
 }
@@ -135,7 +136,7 @@ func TestRefusalWhileHandingBack(t *testing.T) {
 		require.Equal(t, []string{"m1"}, ids(b.sink.left))
 		b.Unhold("orders")
 		require.False(t, b.handBack(t))
-		require.Equal(t, closed, b.state())
+		require.Equal(t, order.Closed, b.state())
 	})
 }
 
@@ -162,7 +163,7 @@ func TestHandBackOfATopicThatNeverAcked(t *testing.T) {
 			b.closeAndDrain(false)
 			require.True(t, b.Hold(t.Context(), "orders"))
 			require.True(t, b.handBack(t))
-			require.Equal(t, fresh, b.state())
+			require.Equal(t, order.Fresh, b.state())
 			require.Empty(t, b.Closed())
 		})
 	})
@@ -225,11 +226,11 @@ func TestWork(t *testing.T) {
 		{name: "FailureNotWritten", arrange: func(b *gateBench) {
 			b.willFail(b.topic)
 			b.Close("orders", "", 0)
-		}, wait: settlingTime},
+		}, wait: order.Settling},
 		{name: "FailureWritten", arrange: func(b *gateBench) {
 			b.willFail(b.topic)
 			b.Close("orders", "", 0)
-			b.failSettled(b.topic)
+			b.failed(b.topic)
 		}, probe: []string{"orders"}},
 		{name: "Draining", arrange: func(b *gateBench) { b.closeAndDrain(true) }, drain: []string{"orders"}},
 	} {
@@ -256,7 +257,7 @@ func TestRebuiltTopics(t *testing.T) {
 		require.Equal(t, []string{"m1"}, ids(b.sink.left), "what is new waits behind what is old")
 		probe, _, wait := b.Work(time.Now())
 		require.Empty(t, probe, "rows are not recorded yet")
-		require.Equal(t, settlingTime, wait)
+		require.Equal(t, order.Settling, wait)
 		b.Recorded()
 		probe, _, wait = b.Work(time.Now())
 		require.Equal(t, []string{"orders"}, probe)

@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/order"
+	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/test/bubble"
 )
 
@@ -24,6 +27,19 @@ type fakeSink struct {
 	onSend func(*item)
 	refuse func(*item) error // nil: all are taken
 	blind  error             // why it can't be asked what is still pending
+}
+
+func (s *fakeSink) onward(ctx context.Context, it *item, way order.Way) error {
+	switch way {
+	case order.Send:
+		return s.send(ctx, it)
+	case order.Probe:
+		s.probe(ctx, it)
+	case order.Defer, order.Park:
+		s.leave(it, way)
+	case order.Held:
+	}
+	return nil
 }
 
 func (s *fakeSink) send(_ context.Context, it *item) error {
@@ -47,7 +63,7 @@ func (s *fakeSink) probe(_ context.Context, it *item) {
 	s.probed = append(s.probed, it)
 }
 
-func (s *fakeSink) deferred(it *item) {
+func (s *fakeSink) leave(it *item, _ order.Way) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left = append(s.left, it)
@@ -62,17 +78,18 @@ func (s *fakeSink) stillPending(_ context.Context, items []*item) ([]*item, erro
 
 // gateBench is a gate with one topic, whose messages m1, m2, ... are admitted in order.
 type gateBench struct {
-	*Gate
+	topics
 	sink    *fakeSink
-	topic   *topic
+	topic   *line
 	tracker *Tracker
 	next    uint64
+	woken   int // how often the sweeper was notified
 }
 
 func newGateBench() *gateBench {
 	b := &gateBench{sink: &fakeSink{}, tracker: NewTracker(startPosition)}
-	b.Gate = NewGate(b.sink, zerolog.Nop())
-	b.topic = b.lookup("orders")
+	b.topics = topics{newLines(order.Config{}, b.sink, func() { b.woken++ }, zerolog.Nop())}
+	b.topic = b.Lines.topic("orders")
 	return b
 }
 
@@ -81,13 +98,7 @@ func (b *gateBench) pass(ctx context.Context, n int) {
 	for range n {
 		b.next++
 		it := itemOf(b.tracker, b.next, b.topic, "k")
-		switch b.admit(it) {
-		case admitSend:
-			_ = b.sink.send(ctx, it)
-		case admitProbe:
-			b.sink.probe(ctx, it)
-		case admitTaken:
-		}
+		_ = b.sink.onward(ctx, it, b.admit(it)) // one that is not sent is in no list
 	}
 }
 
@@ -113,10 +124,10 @@ func (b *gateBench) closeAndDrain(acked bool) {
 }
 
 // state reads the topic's state beside the gate's timers.
-func (b *gateBench) state() gateState {
+func (b *gateBench) state() order.State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.topic.state
+	return b.topic.State()
 }
 
 func (b *gateBench) settleDeferred() {
@@ -130,18 +141,18 @@ func TestGateAdmits(t *testing.T) {
 	for _, tt := range []struct {
 		state string
 		reach func(*gateBench, context.Context)
-		want  admission
+		want  order.Way
 		then  string // the state afterwards
 		held  int
 		left  int
 	}{
-		{"fresh", func(*gateBench, context.Context) {}, admitProbe, "probing", 0, 0},
-		{"probing", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1) }, admitTaken, "probing", 1, 0},
-		{"probing", func(b *gateBench, _ context.Context) { b.BeginProbe("orders") }, admitTaken, "probing", 1, 0},
-		{"open", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1); b.ackProbe(ctx) }, admitSend, "open", 0, 0},
-		{"closed", func(b *gateBench, _ context.Context) { b.Close("orders", "gone", 0) }, admitTaken, "closed", 0, 1},
-		{"draining", func(b *gateBench, _ context.Context) { b.closeAndDrain(true) }, admitTaken, "draining", 0, 1},
-		{"handing", func(b *gateBench, ctx context.Context) { b.closeAndDrain(true); b.Hold(ctx, "orders") }, admitTaken, "handing", 1, 0},
+		{"fresh", func(*gateBench, context.Context) {}, order.Probe, "probing", 0, 0},
+		{"probing", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1) }, order.Held, "probing", 1, 0},
+		{"probing", func(b *gateBench, _ context.Context) { b.BeginProbe("orders") }, order.Held, "probing", 1, 0},
+		{"open", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1); b.ackProbe(ctx) }, order.Send, "open", 0, 0},
+		{"closed", func(b *gateBench, _ context.Context) { b.Close("orders", "gone", 0) }, order.Defer, "closed", 0, 1},
+		{"draining", func(b *gateBench, _ context.Context) { b.closeAndDrain(true) }, order.Defer, "draining", 0, 1},
+		{"handing", func(b *gateBench, ctx context.Context) { b.closeAndDrain(true); b.Hold(ctx, "orders") }, order.Held, "handing", 1, 0},
 	} {
 		t.Run(tt.state, func(t *testing.T) {
 			t.Parallel()
@@ -149,9 +160,12 @@ func TestGateAdmits(t *testing.T) {
 				b := newGateBench()
 				tt.reach(b, t.Context())
 				require.Equal(t, tt.state, b.state().String())
-				assert.Equal(t, tt.want, b.admit(itemOf(b.tracker, 9, b.topic, "k")))
+				it := itemOf(b.tracker, 9, b.topic, "k")
+				way := b.admit(it)
+				assert.Equal(t, tt.want, way)
+				require.NoError(t, b.sink.onward(t.Context(), it, way))
 				assert.Equal(t, tt.then, b.state().String())
-				assert.Len(t, b.topic.held, tt.held)
+				assert.Len(t, b.topic.Holding(), tt.held)
 				assert.Len(t, b.sink.left, tt.left)
 			})
 		})
@@ -182,7 +196,7 @@ func TestFlushTakesInWhatComesMeanwhile(t *testing.T) {
 	}
 	b.ackProbe(t.Context())
 	require.Equal(t, []string{"m2", "m3", "m4", "m5"}, ids(b.sink.sent))
-	require.Equal(t, open, b.state())
+	require.Equal(t, order.Open, b.state())
 }
 
 func TestRefusedProbeClosesAndDefersInOrder(t *testing.T) {
@@ -202,10 +216,10 @@ func TestNextProbeAfterADeadOne(t *testing.T) {
 	t.Parallel()
 	b := newGateBench()
 	b.pass(t.Context(), 3)
-	require.Equal(t, "m2", b.nextProbe(b.topic).ref.MsgID)
-	require.Equal(t, "m3", b.nextProbe(b.topic).ref.MsgID)
-	require.Nil(t, b.nextProbe(b.topic))
-	require.Equal(t, fresh, b.state(), "nobody has learnt anything about the topic")
+	require.Equal(t, "m2", b.probeDead(b.topic).ref.MsgID)
+	require.Equal(t, "m3", b.probeDead(b.topic).ref.MsgID)
+	require.Nil(t, b.probeDead(b.topic))
+	require.Equal(t, order.Fresh, b.state(), "nobody has learnt anything about the topic")
 	b.pass(t.Context(), 1)
 	require.Equal(t, []string{"m1", "m4"}, ids(b.sink.probed))
 }
@@ -216,24 +230,24 @@ func TestSlowProbe(t *testing.T) {
 		t.Parallel()
 		b := newGateBench()
 		b.pass(t.Context(), 1000)
-		b.sawReachable(b.topic, false, 0)
+		b.reached(b.topic, false)
 		b.probeIsSlow(b.topic)
-		require.Len(t, b.topic.held, 999)
+		require.Len(t, b.topic.Holding(), 999)
 		require.Empty(t, b.sink.left, "brokers away are no reason to write to the table")
 	})
 	t.Run("ReachableDefers", func(t *testing.T) {
 		t.Parallel()
 		b := newGateBench()
 		b.pass(t.Context(), 3)
-		b.sawReachable(b.topic, true, 0)
+		b.reached(b.topic, true)
 		b.probeIsSlow(b.topic)
 		require.Equal(t, []string{"m2", "m3"}, ids(b.sink.left))
 		probe, drain, wait := b.Work(time.Now())
 		require.Empty(t, probe, "a probe is out already")
 		require.Empty(t, drain)
-		require.Equal(t, settlingTime, wait)
+		require.Equal(t, order.Settling, wait)
 		b.Drain("orders", false)
-		require.Equal(t, closed, b.state())
+		require.Equal(t, order.Closed, b.state())
 	})
 	t.Run("LateAckDrains", func(t *testing.T) {
 		t.Parallel()
@@ -253,7 +267,7 @@ func TestSlowProbe(t *testing.T) {
 	t.Run("LateDeath", func(t *testing.T) {
 		t.Parallel()
 		b := slowProbe(t.Context())
-		require.Nil(t, b.nextProbe(b.topic))
+		require.Nil(t, b.probeDead(b.topic))
 		probe, _, _ := b.Work(time.Now())
 		require.Equal(t, []string{"orders"}, probe)
 	})
@@ -263,7 +277,7 @@ func TestSlowProbe(t *testing.T) {
 func slowProbe(ctx context.Context) *gateBench {
 	b := newGateBench()
 	b.pass(ctx, 3)
-	b.sawReachable(b.topic, true, 0)
+	b.reached(b.topic, true)
 	b.probeIsSlow(b.topic)
 	return b
 }
@@ -272,25 +286,16 @@ func TestFirstViolationOfAKeyIsRemembered(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		b := newGateBench()
-		require.Empty(t, b.passed(b.topic, []byte("k")))
+		require.Empty(t, b.passed(b.topic, "k"))
 		b.refusedOpen(b.topic, []byte("k"), "m1")
 		b.refusedOpen(b.topic, []byte("k"), "m2")
-		require.Equal(t, "m1", b.passed(b.topic, []byte("k")))
-		require.Empty(t, b.passed(b.topic, []byte("other")))
+		require.Equal(t, "m1", b.passed(b.topic, "k"))
+		require.Empty(t, b.passed(b.topic, "other"))
 		b.closeAndDrain(true)
 		require.True(t, b.Hold(t.Context(), "orders"))
 		require.True(t, b.handBack(t))
-		require.Empty(t, b.passed(b.topic, []byte("k")), "the drain has put it right")
+		require.Empty(t, b.passed(b.topic, "k"), "the drain has put it right")
 	})
-}
-
-func TestSizeLimitIsKeptWhenTheBrokersGoAway(t *testing.T) {
-	t.Parallel()
-	b := newGateBench()
-	require.Zero(t, b.limit(b.topic))
-	b.sawReachable(b.topic, true, 1000)
-	b.sawReachable(b.topic, false, 0)
-	require.Equal(t, 1000, b.limit(b.topic))
 }
 
 // TestFlushAgainstAdmit: a message that the pump brings while the probe is acked never passes one that was held.
@@ -332,7 +337,7 @@ func TestHandBackAgainstAdmit(t *testing.T) {
 					for ; settled < n; settled++ {
 						b.deferSettled(b.topic)
 					}
-					if b.state() == open {
+					if b.state() == order.Open {
 						return
 					}
 				}
@@ -346,3 +351,56 @@ func TestHandBackAgainstAdmit(t *testing.T) {
 }
 
 func byID(a, b *item) int { return int(a.ref.ID) - int(b.ref.ID) }
+
+// topics are Lines whose lines are named by their topics.
+type topics struct{ *Lines }
+
+func (g topics) Close(topic, reason string, wait time.Duration) {
+	g.Report(order.Name{Topic: topic}, order.Outcome{Kind: order.Closes, Reason: reason, Wait: wait})
+}
+
+func (g topics) Drain(topic string, acked bool) {
+	kind := order.Empty
+	if acked {
+		kind = order.Drains
+	}
+	g.Report(order.Name{Topic: topic}, order.Outcome{Kind: kind})
+}
+
+func (g topics) ProbeLater(topic string, wait time.Duration) {
+	g.Report(order.Name{Topic: topic}, order.Outcome{Kind: order.Later, Wait: wait})
+}
+
+func (g topics) Unhold(topic string) {
+	g.Report(order.Name{Topic: topic}, order.Outcome{Kind: order.GivesUp})
+}
+
+func (g topics) Work(now time.Time) (probe, drain []string, wait time.Duration) {
+	w := g.Lines.Work(now)
+	return w.Probe, w.Drain, w.Wait
+}
+
+func (g topics) BeginProbe(topic string) (probe, isOpen bool) {
+	way := g.Begin(order.Name{Topic: topic})
+	return way == order.Probe, way == order.Send
+}
+
+func (g topics) Hold(ctx context.Context, topic string) bool {
+	return g.Lines.Hold(ctx, order.Name{Topic: topic})
+}
+
+func (g topics) Held(topic string) map[outbox.Ref]bool {
+	return g.Lines.Held(order.Name{Topic: topic})
+}
+
+func (g topics) HandBack(ctx context.Context, topic string) (bool, error) {
+	return g.Open(ctx, order.Name{Topic: topic})
+}
+
+// deferSettled is what the marker reports of one deferred message.
+func (g topics) deferSettled(t *line) { g.written(&item{topic: t}, order.Defer) }
+
+// passed is the refused message that a later one of the key has passed.
+func (g topics) passed(t *line, key string) string {
+	return g.overtook(&item{topic: t, rec: &router.Record{Key: []byte(key)}})
+}

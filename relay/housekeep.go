@@ -38,7 +38,7 @@ func (r *Relay) housekeep(ctx context.Context) {
 func (r *Relay) readZone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
 	defer cancel()
-	offset, err := r.deps.Rows.Offset(ctx)
+	offset, err := r.deps.Tables.Survey.Offset(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,14 +75,14 @@ func (r *Relay) current() *session {
 func (r *Relay) survey(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
 	defer cancel()
-	r.noteTables(r.deps.Rows.Refresh(ctx))
-	if counts, oldest, err := r.deps.Rows.Count(ctx); err == nil {
+	r.noteTables(r.deps.Tables.Survey.Refresh(ctx))
+	if counts, oldest, err := r.deps.Tables.Survey.Count(ctx); err == nil {
 		for status, n := range counts {
 			r.deps.Metrics.TableRows.WithLabelValues(status.String()).Set(float64(n))
 		}
 		r.deps.Metrics.OldestPending.Set(oldest.Seconds())
 	}
-	if rows, keys, err := r.deps.Rows.CountParked(ctx); err == nil {
+	if rows, keys, err := r.deps.Tables.Survey.CountParked(ctx); err == nil {
 		r.deps.Metrics.ParkedMessages.Set(float64(rows))
 		r.deps.Metrics.ParkedKeys.Set(float64(keys))
 	}

@@ -19,7 +19,7 @@ import (
 
 // surveyRows is a table of which the facts about it matter.
 type surveyRows struct {
-	Rows
+	allRows
 	mu       sync.Mutex
 	zone     time.Duration
 	err      error
@@ -70,7 +70,7 @@ type housekeepBench struct {
 
 func newHousekeepBench() *housekeepBench {
 	b := &housekeepBench{rows: &surveyRows{zone: time.Hour}, log: &logBuffer{}}
-	b.Relay = New(Config{Source: "test"}, Deps{Rows: b.rows, Metrics: newMetrics()}, b.log.logger())
+	b.Relay = New(Config{Source: "test"}, Deps{Tables: tables(b.rows), Metrics: newMetrics()}, b.log.logger())
 	return b
 }
 
@@ -169,7 +169,7 @@ func TestSurveyTellsTheMetrics(t *testing.T) {
 	require.InDelta(t, 12, m.ParkedMessages.Value(), 0)
 	require.InDelta(t, 3, m.ParkedKeys.Value(), 0)
 	require.True(t, math.IsNaN(m.LagBytes.Value()), "without a stream there is no distance")
-	b.survey(t.Context(), &session{saver: &saver{cursor: cursor}})
+	b.survey(t.Context(), &session{streaming: streaming{saver: &saver{cursor: cursor}}})
 	require.InDelta(t, 42, m.LagBytes.Value(), 0)
 	require.InDelta(t, 3600, m.HeadroomSeconds.Value(), 0)
 	require.Equal(t, 2, b.rows.refreshs, "new tables are looked for")

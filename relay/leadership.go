@@ -164,7 +164,7 @@ func (l *leadership) session(ctx context.Context) error {
 	}
 	err = s.run(ctx, work)
 	if stalled, ok := errors.AsType[*errStalled](err); ok {
-		l.stalled = s.gate.names(func(name string) bool { return l.relay.deps.Router.Topic(&outbox.Row{Topic: name}) == stalled.topic })
+		l.stalled = s.flow.lines.topics(func(name string) bool { return l.relay.deps.Router.Topic(&outbox.Row{Topic: name}) == stalled.topic })
 	}
 	stopTrying()
 	trial.Wait()
@@ -179,12 +179,12 @@ func (l *leadership) session(ctx context.Context) error {
 func (l *leadership) prepare(ctx context.Context, fail context.CancelCauseFunc) (*session, error) {
 	r := l.relay
 	if r.cfg.Mode == Sweep {
-		return l.sweepOnly(ctx, fail)
+		return l.sweepOnly(ctx, fail, false)
 	}
 	reader, err := r.deps.OpenReader(ctx)
 	if errors.Is(err, canal.ErrCannotStream) && r.cfg.Mode == Auto {
 		l.log.Error().Err(err).Msg("the binlog can't be streamed, sweeping alone until it can")
-		return l.sweepOnly(ctx, fail)
+		return l.sweepOnly(ctx, fail, false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the binlog: %w", err)
@@ -272,8 +272,8 @@ func (l *leadership) resolve(ctx context.Context, reader Reader) (canal.Start, e
 	return start, nil
 }
 
-// begin notes how the stream begins. It has ended once what was pending is recorded and the replay window has passed.
-func (l *leadership) begin(start canal.Start, window *replay, everything bool) *recovery {
+// started notes how the stream begins. It has ended once what was pending is recorded and the replay window has passed.
+func (l *leadership) started(start canal.Start, window *replay, everything bool) *recovery {
 	saved, parts := "", 1
 	if l.have {
 		saved = l.pos.String()
@@ -281,9 +281,9 @@ func (l *leadership) begin(start canal.Start, window *replay, everything bool) *
 	if !window.over {
 		parts++
 	}
-	window.cost = l.relay.recoveries.started(start, saved, parts)
-	window.cost.everything = everything
-	return window.cost
+	cost := l.relay.recoveries.started(start, saved, parts)
+	cost.everything = everything
+	return cost
 }
 
 // note is the line in the checkpoint's history when the stream did not simply go on.
@@ -296,21 +296,21 @@ func (l *leadership) note(start canal.Start) string {
 
 // rebuild closes the topics that have rows in the table which must go before anything newer, and reads which keys wait. left
 // tells that there are such rows.
-func (l *leadership) rebuild(ctx context.Context, s *session, everything bool) (left bool, err error) {
-	if s.keys.hold {
-		if err := l.relay.deps.Rows.CanPark(); err != nil {
+func (l *leadership) rebuild(ctx context.Context, p parts, everything bool) (left bool, err error) {
+	if p.letters.hold {
+		if err := l.relay.deps.Tables.Letters.CanPark(); err != nil {
 			return false, err
 		}
 	}
-	if err := s.keys.load(ctx); err != nil {
+	if err := p.letters.load(ctx); err != nil {
 		return false, err
 	}
 	lease := l.relay.cfg.Sweep.Lease
-	names, err := l.relay.deps.Rows.ClosedTopics(ctx, lease, everything)
+	names, err := l.relay.deps.Tables.Backlog.ClosedTopics(ctx, lease, everything)
 	if err != nil {
 		return false, fmt.Errorf("look for topics with rows left in the table: %w", err)
 	}
-	claimed, err := l.relay.deps.Rows.ClaimedTopics(ctx, lease)
+	claimed, err := l.relay.deps.Tables.Backlog.ClaimedTopics(ctx, lease)
 	if err != nil {
 		return false, fmt.Errorf("look for topics with claimed rows: %w", err)
 	}
@@ -319,10 +319,10 @@ func (l *leadership) rebuild(ctx context.Context, s *session, everything bool) (
 	stalled := l.stalled
 	l.stalled = nil
 	if l.relay.cfg.Relaxed {
-		s.gate.Rebuild(stalled, nil, time.Time{})
+		p.flow.lines.Rebuild(stalled, nil, time.Time{})
 		return left, nil
 	}
-	s.gate.Rebuild(append(names, stalled...), claimed, time.Now().Add(lease)) // one that is there twice does no harm
+	p.flow.lines.Rebuild(append(names, stalled...), claimed, time.Now().Add(lease)) // one that is there twice does no harm
 	if left {
 		l.log.Info().Strs("topics", names[:min(len(names), 20)]).Int("count", len(names)).Msg("topics have rows left in the table, those go first")
 	}
@@ -331,7 +331,15 @@ func (l *leadership) rebuild(ctx context.Context, s *session, everything bool) (
 
 // window prepares the replay window of a stream that resumes, or that reads a replica which may lag.
 func (l *leadership) window(ctx context.Context, reader Reader, start canal.Start, everything, left bool) (*replay, error) {
-	w := &replay{rows: l.relay.deps.Rows, topicOf: l.relay.deps.Router.Topic, log: l.log}
+	w, err := l.openWindow(ctx, reader, start, everything, left)
+	if err == nil {
+		w.cost = l.started(start, w, everything)
+	}
+	return w, err
+}
+
+func (l *leadership) openWindow(ctx context.Context, reader Reader, start canal.Start, everything, left bool) (*replay, error) {
+	w := &replay{rows: l.relay.deps.Tables.Lookup, topicOf: l.relay.deps.Router.Topic, log: l.log}
 	w.waits = everything && l.relay.deps.Upstream != nil
 	if !start.Usable {
 		w.over = !w.waits
@@ -366,7 +374,7 @@ func (l *leadership) tail(ctx context.Context) *tail {
 		l.log.Info().Msg("kafka.dedupe_on_restart is off: what was published and not marked before the restart is sent again")
 		return nil
 	}
-	pending, err := l.relay.deps.Rows.ClosedTopics(ctx, l.relay.cfg.Sweep.Lease, true)
+	pending, err := l.relay.deps.Tables.Backlog.ClosedTopics(ctx, l.relay.cfg.Sweep.Lease, true)
 	if err != nil {
 		l.log.Warn().Err(err).Msg("topics of pending rows not read: some messages may be sent twice")
 	}

@@ -155,7 +155,7 @@ func TestResolve(t *testing.T) {
 			require.Equal(t, tt.note, l.note(start))
 			require.Equal(t, tt.policy, reader.policy)
 			require.Equal(t, tt.want, l.relay.Status().Recovery)
-			l.begin(start, &replay{over: true}, true).finish()
+			l.started(start, &replay{over: true}, true).finish()
 			require.InDelta(t, tt.recoveries, value(t, l.relay.deps.Metrics.Recoveries.WithLabelValues(tt.want)), 0)
 		})
 	}

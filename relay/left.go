@@ -19,10 +19,10 @@ const leftPause = 10 * time.Second
 // leaves reports whether a transaction has rows because of which the session has to end. Those of the replay window of a
 // session that has recorded everything are recorded already.
 func (p *pump) leaves(txn *canal.Transaction) bool {
-	if p.everything && !p.replay.over {
+	if p.leaving.everything && !p.replay.over {
 		return false
 	}
-	return txn.Missed[words.MissedColumns]+txn.Missed[words.MissedDecode]+txn.Missed[words.MissedLarge] > 0 && p.mayLeave()
+	return txn.Missed[words.MissedColumns]+txn.Missed[words.MissedDecode]+txn.Missed[words.MissedLarge] > 0 && p.leaving.may()
 }
 
 // mayLeave allows the end of a session because of rows that are left, not too often.

@@ -41,7 +41,7 @@ type verdict struct {
 // A database that can't be written to is waited for: nothing is settled meanwhile, and publishing goes on until the
 // window is full.
 type marker struct {
-	rows    Rows
+	rows    Marks
 	cfg     markerConfig
 	settled func(verdicts []verdict)
 	log     zerolog.Logger
@@ -69,7 +69,7 @@ type markerConfig struct {
 	observe func(time.Duration)
 }
 
-func newMarker(rows Rows, cfg markerConfig, settled func([]verdict), log zerolog.Logger) *marker {
+func newMarker(rows Marks, cfg markerConfig, settled func([]verdict), log zerolog.Logger) *marker {
 	return &marker{rows: rows, cfg: cfg, settled: settled, log: log, wake: make(chan struct{}, 1)}
 }
 

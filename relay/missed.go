@@ -9,30 +9,30 @@ import (
 // tellMissed counts what the transaction leaves to the sweeper, and tells the reckoning. It comes before the transaction is
 // tracked: the sweeper waits until that is settled, so it knows why a row is its own before it takes it up.
 func (p *pump) tellMissed(txn *canal.Transaction) {
-	skipped := func(reason string, n int) { p.metrics.StreamSkipped.WithLabelValues(reason).Add(float64(n)) }
+	skipped := func(reason string, n int) { p.flow.metrics.StreamSkipped.WithLabelValues(reason).Add(float64(n)) }
 	for reason, n := range txn.Missed {
 		skipped(reason, n)
 		switch reason {
 		case words.MissedXA:
 			if txn.XARows == canal.XARowsUnknown {
-				p.reckoning.Some(reason)
+				p.flow.reckoning.Some(reason)
 			} else {
-				p.reckoning.Number(reason, txn.XARows)
+				p.flow.reckoning.Number(reason, txn.XARows)
 			}
 		case words.MissedStatement, words.MissedIncident:
-			p.reckoning.Some(reason)
+			p.flow.reckoning.Some(reason)
 		default:
-			p.reckoning.Number(reason, n)
+			p.flow.reckoning.Number(reason, n)
 		}
 	}
 	if n := len(txn.Revived) + txn.RevivedMore; n > 0 {
 		skipped(words.MissedUpdate, n)
-		p.reckoning.Rows(words.MissedUpdate, txn.Revived)
-		p.reckoning.Number(words.MissedUpdate, txn.RevivedMore)
+		p.flow.reckoning.Rows(words.MissedUpdate, txn.Revived)
+		p.flow.reckoning.Number(words.MissedUpdate, txn.RevivedMore)
 	}
 	if txn.Altered {
 		skipped(words.MissedDDL, 1)
-		p.reckoning.Some(words.MissedDDL)
+		p.flow.reckoning.Some(words.MissedDDL)
 	}
 }
 

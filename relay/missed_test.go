@@ -41,7 +41,7 @@ func TestPumpTellsWhyRowsAreTheSweepers(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
 				b := newPumpBench(t.Context(), t)
-				b.pump.mayLeave = func() bool { return false } // the session goes on with unmapped rows
+				b.pump.leaving.may = func() bool { return false } // the session goes on with unmapped rows
 				b.start(t.Context())
 				txn := canal.NewTransaction(endAt(1), time.Now())
 				txn.Missed, txn.XARows, txn.Revived, txn.RevivedMore, txn.Altered = tc.txn.Missed, tc.txn.XARows, tc.txn.Revived, tc.txn.RevivedMore, tc.txn.Altered
@@ -49,9 +49,9 @@ func TestPumpTellsWhyRowsAreTheSweepers(t *testing.T) {
 				b.stop(t)
 				require.InDelta(t, tc.skipped, value(t, b.metrics.StreamSkipped.WithLabelValues(tc.reason)), 0)
 				for id := range uint64(8) {
-					b.pump.reckoning.Take(rowOf(id, "orders", "k"))
+					b.reckoning.Take(rowOf(id, "orders", "k"))
 				}
-				totals := b.pump.reckoning.Totals()
+				totals := b.reckoning.Totals()
 				require.Equal(t, tc.rows, totals.Reasons[tc.reason])
 				require.Equal(t, 8-tc.rows, totals.Unexplained)
 			})

@@ -10,8 +10,8 @@ func (r *Relay) observe() {
 	m := r.deps.Metrics
 	m.InFlight.SetFunc(r.read(func(s *session) float64 { rows, _ := s.flow.inFlight.used(); return float64(rows) }))
 	m.InFlightBytes.SetFunc(r.read(func(s *session) float64 { _, bytes := s.flow.inFlight.used(); return float64(bytes) }))
-	m.Unmarked.SetFunc(r.read(func(s *session) float64 { return float64(s.marker.depth()) }))
-	m.ClosedTopics.SetFunc(r.read(func(s *session) float64 { return float64(len(s.gate.Closed())) }))
+	m.Unmarked.SetFunc(r.read(func(s *session) float64 { return float64(s.flow.marker.depth()) }))
+	m.ClosedTopics.SetFunc(r.read(func(s *session) float64 { return float64(len(s.flow.lines.Closed())) }))
 	m.Connected.SetFunc(r.stream(func(s *session) float64 {
 		if s.reader.State().Connected {
 			return 1

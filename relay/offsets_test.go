@@ -12,7 +12,7 @@ type byPartition = map[string]map[int32]int64
 // acked queues the mark of a message that Kafka has at an offset.
 func markAcked(m *marker, o *offsets, topic string, partition int32, offset int64) {
 	o.acked(topic, partition, offset)
-	m.add(verdict{it: &item{dest: topic, partition: partition, offset: offset}})
+	m.add(verdict{it: &item{place: place{dest: topic, partition: partition, offset: offset}}})
 }
 
 func idleMarker() *marker {
@@ -50,9 +50,9 @@ func TestSnapshotIsTheLowestThatIsNotSettled(t *testing.T) {
 func TestSnapshotCountsOnlyWhatIsInKafka(t *testing.T) {
 	t.Parallel()
 	m, o := idleMarker(), newOffsets(byPartition{"orders": {0: 8}})
-	m.add(verdict{it: &item{dest: "orders"}, outcome: outcomeDeferred})
-	m.add(verdict{it: &item{dest: "orders"}, outcome: outcomeFailed})
-	m.add(verdict{it: &item{dest: "orders"}, outcome: outcomeDead})
+	m.add(verdict{it: &item{place: place{dest: "orders"}}, outcome: outcomeDeferred})
+	m.add(verdict{it: &item{place: place{dest: "orders"}}, outcome: outcomeFailed})
+	m.add(verdict{it: &item{place: place{dest: "orders"}}, outcome: outcomeDead})
 	m.add(verdict{it: &item{}, outcome: outcomeSent}) // found in the tail: it lies before
 	require.Equal(t, byPartition{"orders": {0: 8}}, o.snapshot(m))
 }

@@ -11,6 +11,7 @@ import (
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/sweeper"
 )
 
 // Reader is the stream of committed transactions; canal.Reader is the real one. Next and Stream are for one caller,
@@ -24,31 +25,77 @@ type Reader interface {
 	Close() error
 }
 
-// Rows is what the relay does to the local message tables; store.Store is the real one. It may be used concurrently.
-type Rows interface {
+// Tables is what the relay does to the local message tables, by role; store.Store has them all. It may be used concurrently.
+type Tables struct {
+	Marks   Marks
+	Lookup  Lookup
+	Backlog Backlog
+	Letters Letters
+	Survey  Survey
+	Sweep   sweeper.Tables
+}
+
+// TablesOf returns the roles of one that has them all.
+func TablesOf(rows interface {
+	Marks
+	Lookup
+	Backlog
+	Letters
+	Survey
+	sweeper.Finder
+	sweeper.Claimer
+	sweeper.Marker
+},
+) Tables {
+	return Tables{
+		Marks: rows, Lookup: rows, Backlog: rows, Letters: rows, Survey: rows, Sweep: sweeper.TablesOf(rows),
+	}
+}
+
+// Marks writes what became of rows.
+type Marks interface {
 	MarkSent(ctx context.Context, refs []outbox.Ref) (int64, error)
 	MarkFailed(ctx context.Context, failures []store.Failure) ([]outbox.Ref, error)
 	MarkDead(ctx context.Context, failures []store.Failure) error
 	Defer(ctx context.Context, refs []outbox.Ref) error
+	// Park leaves rows until the sweeper claims them as parked ones, at a time that tells their key.
+	Park(ctx context.Context, rows []store.Parking) error
+}
+
+// Lookup looks rows up.
+type Lookup interface {
 	Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]store.Found, error)
+}
+
+// Backlog knows, at a start, what was left in the tables.
+type Backlog interface {
 	ClosedTopics(ctx context.Context, lease time.Duration, everything bool) ([]string, error)
 	ClaimedTopics(ctx context.Context, lease time.Duration) ([]string, error)
 	// LastIDs returns the highest id of each table.
 	LastIDs(ctx context.Context) (map[outbox.Table]uint64, error)
 	// Unrecorded returns pending rows without a next_retry_time, up to the given id of each table, by id.
 	Unrecorded(ctx context.Context, last map[outbox.Table]uint64, limit int) ([]outbox.Ref, error)
-	// Park leaves rows until the sweeper claims them as parked ones, at a time that tells their key.
-	Park(ctx context.Context, rows []store.Parking) error
-	ParkedSlots(ctx context.Context) ([]store.Slot, error)
-	CountParked(ctx context.Context) (rows, keys int64, err error)
-	// CanPark returns an error when a table can't keep the time of a parked row.
-	CanPark() error
+	Defer(ctx context.Context, refs []outbox.Ref) error
+}
+
+// Letters knows the dead letters, and what is parked behind them.
+type Letters interface {
 	// DeadLetters returns the ids of the dead letters of each table that is there.
 	DeadLetters(ctx context.Context) (map[outbox.Table][]uint64, error)
 	// ReadDead hands those of the rows with the ids to visit that are dead letters.
 	ReadDead(ctx context.Context, table outbox.Table, ids []uint64, visit func(*outbox.Row)) error
+	ParkedSlots(ctx context.Context) ([]store.Slot, error)
+	Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]store.Found, error)
+	Park(ctx context.Context, rows []store.Parking) error
+	// CanPark returns an error when a table can't keep the time of a parked row.
+	CanPark() error
+}
+
+// Survey reads what is shown of the tables.
+type Survey interface {
 	Offset(ctx context.Context) (time.Duration, error)
 	Count(ctx context.Context) (counts map[outbox.Status]int64, oldestPending time.Duration, err error)
+	CountParked(ctx context.Context) (rows, keys int64, err error)
 	// Refresh looks for new tables and changed columns.
 	Refresh(ctx context.Context) error
 }

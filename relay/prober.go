@@ -22,11 +22,12 @@ type prober struct {
 	log          zerolog.Logger
 
 	mu      sync.Mutex
-	missing map[string]bool // by topic: whether it did not exist when it was last tried or looked for
+	missing map[string]bool  // by topic: whether it did not exist when it was last tried or looked for
+	limits  map[string]int64 // by topic: how large a message it takes, in bytes, as far as it was learnt
 }
 
 func newProber(broker Broker, createTopics bool, log zerolog.Logger) *prober {
-	return &prober{broker: broker, createTopics: createTopics, log: log, missing: make(map[string]bool)}
+	return &prober{broker: broker, createTopics: createTopics, log: log, missing: make(map[string]bool), limits: make(map[string]int64)}
 }
 
 // errNoTopic is a topic that does not exist. It is refused for now: somebody may create it.
@@ -36,7 +37,6 @@ var errNoTopic = errors.New("the topic does not exist: create it, or set kafka.c
 type attempt struct {
 	partition int32
 	offset    int64
-	maxBytes  int // the topic's limit, 0 when it was not learnt
 	class     retry.Class
 	err       error
 }
@@ -60,6 +60,42 @@ func (p *prober) topic(ctx context.Context, name string) (kafka.Topic, error) {
 	p.log.Info().Str("topic", name).Msg("topic created")
 	topic.Exists = true
 	return topic, nil
+}
+
+// limit returns how large a message may be that a topic takes, in bytes, 0 when that is not known. Before a size is said to be
+// too large the brokers are asked again: somebody may have raised the limit, as the dead letter advises. The error is
+// ctx's: a question that was cut short is no answer.
+func (p *prober) limit(ctx context.Context, name string, size int64) (int64, error) {
+	known := p.known(name)
+	if known == 0 || size <= known {
+		return known, nil
+	}
+	asking, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	topic, err := p.broker.Topic(asking, name)
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	if err == nil {
+		p.learn(name, topic)
+	}
+	return p.known(name), nil
+}
+
+func (p *prober) known(name string) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.limits[name]
+}
+
+// learn keeps a topic's limit.
+func (p *prober) learn(name string, topic kafka.Topic) {
+	if topic.MaxMessageBytes <= 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limits[name] = int64(topic.MaxMessageBytes)
 }
 
 func (p *prober) remember(name string, exists bool) {
@@ -88,16 +124,17 @@ func (p *prober) appeared(ctx context.Context, name string) bool {
 }
 
 // try sends one lone message. seen is called once the brokers have answered for the topic, before it is sent.
-func (p *prober) try(ctx context.Context, rec *router.Record, seen func(maxBytes int)) attempt {
+func (p *prober) try(ctx context.Context, rec *router.Record, seen func()) attempt {
 	topic, err := p.topic(ctx, rec.Topic)
 	if err != nil {
 		return attempt{class: classify(err), err: err}
 	}
-	seen(topic.MaxMessageBytes)
+	p.learn(rec.Topic, topic)
+	seen()
 	if err := ctx.Err(); err != nil { // what is known of a topic is known after that, too
 		return attempt{class: retry.Unreachable, err: err}
 	}
-	a := attempt{maxBytes: topic.MaxMessageBytes}
+	var a attempt
 	// Stopping does not cut it short: its outcome would be unknown, and it takes seconds at most.
 	a.partition, a.offset, a.err = p.broker.Probe(context.WithoutCancel(ctx), rec)
 	if a.err != nil {
@@ -126,14 +163,14 @@ func reasonOf(err error) string {
 	return kafka.Reason(err)
 }
 
-// try sends a lone message and tells the gate when that takes long.
-func (f *flow) try(ctx context.Context, t *topic, rec *router.Record) attempt {
-	slow := time.AfterFunc(holdAtMost, func() { f.gate.probeIsSlow(t) })
+// try sends a lone message and lets the topic's line know when that takes long.
+func (f *flow) try(ctx context.Context, t *line, rec *router.Record) attempt {
+	slow := time.AfterFunc(holdAtMost, func() { f.lines.probeIsSlow(t) })
 	defer slow.Stop()
-	return f.prober.try(ctx, rec, func(maxBytes int) { f.gate.sawReachable(t, true, maxBytes) })
+	return f.prober.try(ctx, rec, func() { f.lines.reached(t, true) })
 }
 
-// probe sends the first message to a topic in the background and tells the gate how it went.
+// probe sends the first message to a topic in the background and reports to the topic's line how it went.
 func (f *flow) probe(ctx context.Context, it *item) {
 	f.probes.Go(func() { f.probeLoop(ctx, it) })
 }
@@ -142,8 +179,9 @@ func (f *flow) probeLoop(ctx context.Context, it *item) {
 	backoff := retry.Doubling(100*time.Millisecond, 2*time.Second).Attempts()
 	t := it.topic
 	for it != nil {
-		if f.keys.take(it) { // the probe before was one of its key's, and is dead
-			it = f.gate.nextProbe(t)
+		if way, waits := f.lines.atKey(it); waits { // the probe before was one of its key's, and is dead
+			_ = f.onward(ctx, it, way) // nothing is sent
+			it = f.lines.probeDead(t)
 			continue
 		}
 		it.sentAt = time.Now()
@@ -151,24 +189,24 @@ func (f *flow) probeLoop(ctx context.Context, it *item) {
 		switch {
 		case a.err == nil:
 			f.acked(it, a.partition, a.offset)
-			_ = f.gate.probeAcked(ctx, t) // it has ended the session, and the gate holds what is left
+			_ = f.lines.probeAcked(ctx, t) // it has ended the session, and the line holds what is left
 			return
 		case ctx.Err() != nil:
 			return // unsettled: it is read again after the next start
 		case a.class == retry.Never:
 			f.dead(it, a.err)
-			it = f.gate.nextProbe(t)
+			it = f.lines.probeDead(t)
 		case a.class == retry.Refused:
 			// The row becomes the one by which the sweeper tries the topic again.
 			f.failed(it, a.err)
-			f.gate.close(t, a.err.Error(), time.Time{})
+			f.lines.close(t, a.err.Error(), time.Time{})
 			return
 		case f.prober.broker.Reachable(ctx) == nil:
 			// Only this topic is in trouble: no leader, too few replicas. Nothing is spent.
-			f.gate.closeWith(t, it, a.err.Error(), time.Now().Add(f.pause))
+			f.lines.closeWith(t, it, a.err.Error(), time.Now().Add(unreachablePause))
 			return
 		default:
-			f.gate.sawReachable(t, false, 0)
+			f.lines.reached(t, false)
 			f.outage.away(a.err, f.log)
 			if retry.Wait(ctx, backoff.Next()) != nil {
 				return

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/kafka"
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/test/bubble"
@@ -46,9 +47,9 @@ func TestTry(t *testing.T) {
 			}
 			p := newProber(broker, tt.create, zerolog.Nop())
 			seen := false
-			a := p.try(t.Context(), &router.Record{Topic: "orders"}, func(maxBytes int) {
+			a := p.try(t.Context(), &router.Record{Topic: "orders"}, func() {
 				seen = true
-				require.Equal(t, tt.topic.MaxMessageBytes, maxBytes)
+				require.EqualValues(t, tt.topic.MaxMessageBytes, p.known("orders"))
 				require.Empty(t, broker.probed, "seen before it is sent")
 			})
 			require.ErrorIs(t, a.err, tt.want)
@@ -60,16 +61,35 @@ func TestTry(t *testing.T) {
 	}
 }
 
+func TestSizeLimitIsKeptWhenTheBrokersGoAway(t *testing.T) {
+	t.Parallel()
+	broker := &fakeBroker{topics: map[string]kafka.Topic{"orders": {Exists: true, MaxMessageBytes: 1000}}}
+	p := newProber(broker, false, zerolog.Nop())
+	limit := func(size int64) int64 {
+		limit, err := p.limit(t.Context(), "orders", size)
+		require.NoError(t, err)
+		return limit
+	}
+	require.Zero(t, limit(2000), "nobody has asked")
+	p.try(t.Context(), &router.Record{Topic: "orders"}, func() {})
+	broker.topicErr = errBroken
+	p.try(t.Context(), &router.Record{Topic: "orders"}, func() {})
+	require.EqualValues(t, 1000, limit(2000))
+	broker.topicErr, broker.topics["orders"] = nil, kafka.Topic{Exists: true, MaxMessageBytes: 3000}
+	require.EqualValues(t, 1000, limit(1000), "it fits, nobody is asked")
+	require.EqualValues(t, 3000, limit(2000), "somebody has raised it")
+}
+
 func TestTopicAppears(t *testing.T) {
 	t.Parallel()
 	broker := &fakeBroker{topics: map[string]kafka.Topic{}}
 	p := newProber(broker, false, zerolog.Nop())
 	require.False(t, p.appeared(t.Context(), "orders"), "it was never tried")
-	p.try(t.Context(), &router.Record{Topic: "orders"}, func(int) {})
+	p.try(t.Context(), &router.Record{Topic: "orders"}, func() {})
 	require.False(t, p.appeared(t.Context(), "orders"))
 	broker.topics["orders"] = kafka.Topic{Exists: true}
 	require.True(t, p.appeared(t.Context(), "orders"))
-	p.try(t.Context(), &router.Record{Topic: "orders"}, func(int) {})
+	p.try(t.Context(), &router.Record{Topic: "orders"}, func() {})
 	require.False(t, p.appeared(t.Context(), "orders"), "it is no news any more")
 }
 
@@ -106,7 +126,7 @@ func TestProbeOpensItsTopic(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b := newFlowBench()
 		publishFirst(t, b, 3)
-		require.Equal(t, open, b.state())
+		require.Equal(t, order.Open, b.state())
 		require.Equal(t, []string{"sent m1"}, b.verdicts())
 		require.Equal(t, []string{"m2", "m3"}, ids(b.kafka.items()))
 		require.Equal(t, byPartition{"orders": {0: 1}}, b.offsets.snapshot(b.marker))
@@ -120,11 +140,11 @@ func TestProbeWaitsForTheBrokers(t *testing.T) {
 		b.broker.topicErr, b.broker.away = errBroken, errBroken
 		publishFirst(t, b, 3)
 		advance(t, time.Hour)
-		require.Equal(t, probing, b.state())
+		require.Equal(t, order.Probing, b.state())
 		require.Empty(t, b.verdicts(), "brokers away are nobody's fault: nothing is spent, nothing is written")
 		b.broker.set(func() { b.broker.topicErr, b.broker.away = nil, nil })
 		advance(t, 2*time.Second)
-		require.Equal(t, open, b.state())
+		require.Equal(t, order.Open, b.state())
 		require.Equal(t, []string{"m2", "m3"}, ids(b.kafka.items()))
 	})
 }
@@ -135,7 +155,7 @@ func TestProbeRefused(t *testing.T) {
 		b := newFlowBench()
 		b.broker.topics = nil
 		publishFirst(t, b, 3)
-		require.Equal(t, closed, b.state())
+		require.Equal(t, order.Closed, b.state())
 		require.Equal(t, []string{"failed m1", "deferred m2", "deferred m3"}, b.verdicts())
 		b.requireIdle(t)
 		probe, _, _ := b.gate.Work(time.Now())
@@ -153,7 +173,7 @@ func TestProbesThatAreDead(t *testing.T) {
 		b := newFlowBench()
 		b.broker.outcomes = []error{sarama.ErrMessageSizeTooLarge, sarama.ErrInvalidRecord, nil}
 		publishFirst(t, b, 4)
-		require.Equal(t, open, b.state())
+		require.Equal(t, order.Open, b.state())
 		require.Equal(t, []string{"dead m1", "dead m2", "sent m3"}, b.verdicts())
 		require.Equal(t, []string{"m4"}, ids(b.kafka.items()))
 	})
@@ -166,7 +186,7 @@ func TestProbeOfATopicWithoutALeader(t *testing.T) {
 		b := newFlowBench()
 		b.broker.outcomes = []error{sarama.ErrLeaderNotAvailable}
 		publishFirst(t, b, 3)
-		require.Equal(t, closed, b.state())
+		require.Equal(t, order.Closed, b.state())
 		require.ElementsMatch(t, []string{"deferred m1", "deferred m2", "deferred m3"}, b.verdicts())
 		_, _, wait := b.gate.Work(time.Now())
 		require.Equal(t, unreachablePause, wait)
@@ -187,7 +207,7 @@ func TestProbeThatTakesLongHoldsForASecond(t *testing.T) {
 		require.Equal(t, []string{"deferred m2", "deferred m3"}, b.verdicts())
 		answers <- struct{}{}
 		synctest.Wait()
-		require.Equal(t, draining, b.state())
+		require.Equal(t, order.Draining, b.state())
 	})
 }
 

@@ -46,7 +46,7 @@ func newRelay(t require.TestingT, w *world, generation int, cfg relay.Config) *r
 	}
 	return relay.New(cfg, relay.Deps{
 		OpenReader: func(context.Context) (relay.Reader, error) { return &reader{hands: h}, nil },
-		Rows:       h, Sweep: h, Broker: broker{h}, Checkpoints: h, Lock: lock{w}, Router: route,
+		Tables:     relay.TablesOf(h), Broker: broker{h}, Checkpoints: h, Lock: lock{w}, Router: route,
 		Metrics: metrics.New("test").Source("test"),
 	}, log)
 }

@@ -36,7 +36,7 @@ func (p *publisher) Gone() <-chan struct{} { return p.gone }
 
 // Try sends a record alone, and sees to it that what the stream has for the topic is not held for long meanwhile.
 func (p *publisher) Try(ctx context.Context, topic string, rec *router.Record) error {
-	a := p.flow.try(ctx, p.flow.gate.lookup(topic), rec)
+	a := p.flow.try(ctx, p.flow.lines.topic(topic), rec)
 	if a.err == nil {
 		p.flow.offsets.sweptAcked(rec.Topic, a.partition, a.offset)
 	}

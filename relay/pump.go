@@ -7,42 +7,45 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/canal/position"
-	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/router"
-	"example.com/outbox-relay/sweeper"
 )
 
 // pump takes transactions from the reader, in commit order, and brings each of their rows on its way. It is the only
-// caller of Tracker.Begin and of Gate.admit, which is what keeps the order.
+// caller of Tracker.Begin and of Lines.admit, which is what keeps the order.
 type pump struct {
-	source  string
 	server  string
 	reader  Reader
 	router  *router.Router
 	tracker *Tracker
-	gate    *Gate
 	flow    *flow
 	replay  *replay
 	bodies  bodies
 	check   func() error // an error when nothing may be sent any more
-	notes   *recoveries
-	// everything that was pending at the start is the sweeper's.
-	everything bool
 	// taken is the end of the last transaction whose rows were all taken from the reader.
-	taken    position.End
-	mayLeave func() bool
-	kick     func()
-	delay    func(nextRetry string, committed time.Time) time.Duration
-	wakeIn   func(time.Duration)
-	metrics  *metrics.Source
-	log      zerolog.Logger
-	// reckoning is told what the stream leaves to the sweeper.
-	reckoning *sweeper.Reckoning
+	taken position.End
+	alarm alarm
+	// delay is how long after its commit a row with a next_retry_time is due.
+	delay   func(nextRetry string, committed time.Time) time.Duration
+	leaving leaving
+}
+
+// alarm wakes the sweeper.
+type alarm interface {
+	// Expect asks for passes that look for rows which the stream has read of and does not bring.
+	Expect()
+	// WakeIn asks for one when a row becomes due.
+	WakeIn(d time.Duration)
+}
+
+// leaving is what the pump leaves to the sweeper.
+type leaving struct {
+	// everything that was pending at the start is.
+	everything bool
+	may        func() bool // end the session because of rows that can't be read
+	notes      *recoveries
 }
 
 // run pumps until ctx ends or the stream can't go on.
@@ -115,7 +118,7 @@ func (p *pump) transaction(ctx context.Context, txn *canal.Transaction) error {
 		p.tracker.Admitted(txn.End)
 	}
 	if txn.Kick {
-		p.kick()
+		p.alarm.Expect()
 	}
 	return nil
 }
@@ -155,12 +158,12 @@ func (p *pump) lookUp(ctx context.Context) error {
 		}
 		switch verdicts[i] {
 		case replaySettled:
-			p.metrics.Suppressed.WithLabelValues(words.SuppressedByStatus).Inc()
+			p.flow.metrics.Suppressed.WithLabelValues(words.SuppressedByStatus).Inc()
 			c.txn.Settle(1)
 		case replaySweepers:
 			c.txn.Settle(1)
 		case replayInKafka:
-			p.metrics.Suppressed.WithLabelValues(words.SuppressedByTail).Inc()
+			p.flow.metrics.Suppressed.WithLabelValues(words.SuppressedByTail).Inc()
 			err = p.flow.alreadyPublished(ctx, p.item(c, words.OriginReplay))
 		case replayUnknown:
 			err = p.row(ctx, c, origin)
@@ -176,10 +179,10 @@ func (p *pump) lookUp(ctx context.Context) error {
 // count tells the metrics what the transaction was.
 func (p *pump) count(txn *canal.Transaction) {
 	if txn.Len() > 0 {
-		p.metrics.Transactions.WithLabelValues(words.TransactionCommitted).Inc()
+		p.flow.metrics.Transactions.WithLabelValues(words.TransactionCommitted).Inc()
 	}
 	p.tellMissed(txn)
-	p.notes.missed(txn)
+	p.leaving.notes.missed(txn)
 }
 
 // row brings one row on its way. An error means that the stream can't go on, never that something is wrong with the row.
@@ -187,7 +190,7 @@ func (p *pump) row(ctx context.Context, c *candidate, origin string) error {
 	if c.row.NextRetry != "" {
 		if wait := p.delay(c.row.NextRetry, c.committed); wait > 0 {
 			c.txn.Settle(1) // the table says when, and the sweeper reads it
-			p.wakeIn(wait)
+			p.alarm.WakeIn(wait)
 			return nil
 		}
 	}
@@ -196,12 +199,12 @@ func (p *pump) row(ctx context.Context, c *candidate, origin string) error {
 	}
 	it := p.item(c, origin)
 	if c.bodyless != nil {
-		it.slot = p.flow.keys.slotOf(&c.row, p.router.Key(&c.row))
+		it.slot = p.flow.lines.slotOf(&c.row, p.router.Key(&c.row))
 		return p.flow.bodyless(ctx, it, c.row.Topic, c.bodyless)
 	}
 	rec, err := p.router.Route(&c.row, p.position(c.end, c.number))
 	if refusal, ok := errors.AsType[*router.Refusal](err); ok {
-		it.slot = p.flow.keys.slotOf(&c.row, p.router.Key(&c.row))
+		it.slot = p.flow.lines.slotOf(&c.row, p.router.Key(&c.row))
 		return p.flow.refuse(ctx, it, c.row.Topic, refusal.Reason, refusal.Text)
 	}
 	if err != nil {
@@ -209,14 +212,14 @@ func (p *pump) row(ctx context.Context, c *candidate, origin string) error {
 	}
 	it.rec = rec
 	it.dest = rec.Topic
-	it.slot = p.flow.keys.slotOf(&c.row, rec.Key)
-	it.topic = p.gate.lookup(c.row.Topic)
+	it.slot = p.flow.lines.slotOf(&c.row, rec.Key)
+	it.topic = p.flow.lines.topic(c.row.Topic)
 	return p.flow.publish(ctx, it)
 }
 
 func (p *pump) item(c *candidate, origin string) *item {
 	return &item{
-		ref: c.row.Ref(), txn: c.txn, committed: c.committed, origin: origin,
+		ref: c.row.Ref(), txn: c.txn, source: source{origin: origin, committed: c.committed},
 		retries: c.row.RetryCount, hasNextRetry: c.row.NextRetry != "",
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
-	"example.com/outbox-relay/sweeper"
 	"example.com/outbox-relay/test/bubble"
 )
 
@@ -55,19 +54,21 @@ func newPumpBench(ctx context.Context, t *testing.T) *pumpBench {
 	b := &pumpBench{flowBench: newFlowBench(), reader: &fakeReader{transactions: make(chan *canal.Transaction)}, started: make(chan error, 1)}
 	b.open(ctx)
 	b.pump = &pump{
-		source: "test", server: "server", reader: b.reader, router: route, tracker: b.tracker, gate: b.gate, flow: b.flow,
+		server: "server", reader: b.reader, router: route, tracker: b.tracker, flow: b.flow, alarm: b,
 		replay: &replay{over: true, rows: b.rows, topicOf: route.Topic, log: zerolog.Nop()},
-		kick:   func() { b.kicks++ }, wakeIn: func(d time.Duration) { b.wakes = append(b.wakes, d) },
 		delay: func(nextRetry string, _ time.Time) time.Duration {
 			d, err := time.ParseDuration(nextRetry)
 			require.NoError(t, err)
 			return d
 		},
-		check: func() error { return b.lost }, metrics: b.metrics, log: zerolog.Nop(),
-		reckoning: sweeper.NewReckoning(b.metrics),
+		check: func() error { return b.lost },
 	}
 	return b
 }
+
+func (b *pumpBench) Expect() { b.kicks++ }
+
+func (b *pumpBench) WakeIn(d time.Duration) { b.wakes = append(b.wakes, d) }
 
 func (b *pumpBench) start(ctx context.Context) { go func() { b.started <- b.pump.run(ctx) }() }
 

@@ -13,7 +13,7 @@ const recordBatch = 1000
 // the position is not saved, because it would cover rows that nothing but a lucky sweep remembers, and the topics of those rows are not
 // drained, because a drain goes by the deferred rows. Rows that are committed meanwhile may be deferred too; that costs an
 // UPDATE and does no harm.
-func (s *session) record(ctx context.Context, rows Rows) error {
+func (s *session) record(ctx context.Context, rows Backlog) error {
 	var last map[outbox.Table]uint64
 	err := persist(ctx, s.log, "read the last ids", func(ctx context.Context) (err error) {
 		last, err = rows.LastIDs(ctx)
@@ -41,11 +41,11 @@ func (s *session) record(ctx context.Context, rows Rows) error {
 }
 
 func (s *session) recorded(rows int) {
-	s.gate.Recorded()
+	s.flow.lines.Recorded()
 	if s.saver != nil {
 		s.saver.release()
 	}
-	s.sweeper.Kick()
+	s.alarm.Kick()
 	s.recovery.finish()
 	if rows > 0 {
 		s.log.Info().Int("count", rows).Msg("pending rows from before the start are left to the sweeper")

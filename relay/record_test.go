@@ -17,7 +17,7 @@ import (
 
 // pendingRows is a table of which what is pending and not deferred matters. Its first answers of each kind may fail.
 type pendingRows struct {
-	Rows
+	allRows
 	mu       sync.Mutex
 	ids      []uint64
 	last     uint64
@@ -82,10 +82,10 @@ func newRecordBench(pending uint64) *recordBench {
 		b.rows.ids = append(b.rows.ids, id+1)
 	}
 	b.session = &session{
-		log: zerolog.Nop(), gate: NewGate(&fakeSink{}, zerolog.Nop()), saver: &saver{held: true, now: make(chan struct{}, 1)},
-		sweeper: sweeper.New(sweeper.Config{}, nil, nil, nil, nil, nil, nil, nil, nil, zerolog.Nop()),
+		log: zerolog.Nop(), flow: newFlowBench().flow, alarm: sweeper.NewAlarm(),
+		streaming: streaming{saver: &saver{saving: saving{held: true}, now: make(chan struct{}, 1)}},
 	}
-	b.gate.Rebuild([]string{"orders"}, nil, time.Time{})
+	b.flow.lines.Rebuild([]string{"orders"}, nil, time.Time{})
 	return b
 }
 
@@ -93,8 +93,7 @@ func newRecordBench(pending uint64) *recordBench {
 func (b *recordBench) requireRecorded(t *testing.T, recorded bool) {
 	t.Helper()
 	require.Equal(t, !recorded, b.saver.holding())
-	probe, _, _ := b.gate.Work(time.Now())
-	require.Equal(t, recorded, slices.Contains(probe, "orders"))
+	require.Equal(t, recorded, slices.Contains(b.flow.lines.Work(time.Now()).Probe, "orders"))
 }
 
 func TestRecordDefersAllThatWasPendingAtTheStart(t *testing.T) {

@@ -94,14 +94,14 @@ func TestRowsThatAreLeftEndTheSession(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := &leadership{}
 		txn := &canal.Transaction{Missed: map[string]int{words.MissedColumns: 2}}
-		p := &pump{replay: &replay{}, mayLeave: l.mayLeave, everything: true}
+		p := &pump{replay: &replay{}, leaving: leaving{may: l.mayLeave, everything: true}}
 		require.False(t, p.leaves(txn), "it is recorded")
 		p.replay.over = true
 		require.False(t, p.leaves(&canal.Transaction{Missed: map[string]int{words.MissedXA: 1, words.MissedGone: 1}}))
 		require.True(t, p.leaves(txn))
 		require.False(t, p.leaves(txn))
 		advance(t, leftPause)
-		require.True(t, (&pump{replay: &replay{}, mayLeave: l.mayLeave}).leaves(txn))
+		require.True(t, (&pump{replay: &replay{}, leaving: leaving{may: l.mayLeave}}).leaves(txn))
 		require.Equal(t, "columns", restartReason(errLeft))
 	})
 }

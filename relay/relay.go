@@ -21,8 +21,7 @@ import (
 type Deps struct {
 	// OpenReader connects to the server whose binlog is read. canal.ErrCannotStream tells that it can't be.
 	OpenReader  func(ctx context.Context) (Reader, error)
-	Rows        Rows
-	Sweep       sweeper.Rows
+	Tables      Tables
 	Broker      Broker
 	Checkpoints Checkpoints
 	Lock        Lock

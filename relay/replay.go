@@ -35,7 +35,7 @@ type candidate struct {
 // read, and a duplicate is allowed where a loss is not.
 type replay struct {
 	until position.Position
-	rows  Rows
+	rows  Lookup
 	tail  *tail
 	// topicOf returns the Kafka topic that a row goes to.
 	topicOf func(*outbox.Row) string

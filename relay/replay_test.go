@@ -84,13 +84,13 @@ func TestReplayWindowStaysOpenWhileTheReplicaLags(t *testing.T) {
 		require.False(t, r.settled(tracker))
 		reader := &ending{end: position.Position{File: endAt(2).File, Pos: endAt(2).Pos}}
 		upstream := &laggingUpstream{until: time.Now().Add(time.Minute)}
-		s := &session{log: zerolog.Nop(), pump: &pump{replay: r}, reader: reader, upstream: upstream}
+		s := &session{log: zerolog.Nop(), streaming: streaming{pump: &pump{replay: r}, reader: reader, upstream: upstream}}
 		require.NoError(t, s.untilApplied(t.Context(), upstream))
 		require.False(t, time.Now().Before(upstream.until))
 		require.False(t, r.endsAt(endAt(1)))
 		require.False(t, r.settled(tracker))
 		require.True(t, r.endsAt(endAt(2)))
-		require.NoError(t, (&session{pump: &pump{replay: &replay{}}}).untilApplied(t.Context(), nil), "nothing to wait for")
+		require.NoError(t, (&session{streaming: streaming{pump: &pump{replay: &replay{}}}}).untilApplied(t.Context(), nil), "nothing to wait for")
 	})
 }
 

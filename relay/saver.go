@@ -28,14 +28,20 @@ type saver struct {
 	metrics *metrics.Source
 	log     zerolog.Logger
 
-	mu     sync.Mutex
+	now chan struct{} // size 1: asks for a save before the next interval
+
+	mu sync.Mutex
+	saving
+}
+
+// saving is how far a saver has come.
+type saving struct {
 	record checkpoint.Record // as it was last saved, or would be
 	saved  time.Time
 	dirty  bool
 	err    error
-	note   string        // for the history: why the first save is not a plain step forward
-	now    chan struct{} // size 1: asks for a save before the next interval
-	held   bool          // rows before the start are not recorded yet, so the position must not be saved
+	note   string // for the history: why the first save is not a plain step forward
+	held   bool   // rows before the start are not recorded yet, so the position must not be saved
 }
 
 const (

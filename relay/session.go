@@ -20,30 +20,33 @@ import (
 // session is one run of the pipeline, with one producer and one binlog connection. It ends when it is told to, or when
 // something happens after which only a new start from the safe position is right. The leader's term goes on meanwhile.
 type session struct {
-	cfg   Config
-	log   zerolog.Logger
-	began time.Time
-	// everything tells that all that is pending at the start is the sweeper's: there was no usable position.
-	everything bool
-	// recovery is how the stream began.
-	recovery *recovery
-	// upstream is nil when rows are marked on the server whose binlog is read.
-	upstream Upstream
-
-	reader  Reader // nil when only the table is swept
-	pump    *pump  // likewise
-	saver   *saver // likewise
-	tracker *Tracker
-	gate    *Gate
-	keys    *Keys
+	cfg     Config
+	log     zerolog.Logger
 	flow    *flow
-	marker  *marker
+	letters *letters
+	backlog Backlog
 	out     *publisher
 	sweeper *sweeper.Sweeper
+	alarm   *sweeper.Alarm
+	streaming
 
 	// fail ends the session because of an error, at once: no Send that begins after it has returned takes anything.
 	// It may be called from anywhere and more than once; the first failure counts, later ones are its consequences.
 	fail context.CancelCauseFunc
+}
+
+// streaming is what only a session has that reads the binlog.
+type streaming struct {
+	reader  Reader
+	pump    *pump
+	saver   *saver // nil when only the table is swept
+	tracker *Tracker
+	// recovery is how the stream began.
+	recovery *recovery
+	// everything: all that is pending at the start is the sweeper's, for there was no usable position.
+	everything bool
+	// upstream is nil when rows are marked on the server whose binlog is read.
+	upstream Upstream
 }
 
 // run works until work ends, because ctx did or the session has failed, then brings everything that is on its way to
@@ -53,7 +56,7 @@ func (s *session) run(ctx, work context.Context) error {
 	marking, abandonMarks := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandonMarks()
 	var marker, pump, loops sync.WaitGroup
-	marker.Go(func() { s.ended("mark", s.marker.run(marking)) })
+	marker.Go(func() { s.ended("mark", s.flow.marker.run(marking)) })
 	loops.Go(func() { s.sweeper.Run(work) })
 	loops.Go(func() { s.ended("record", s.leaveToSweeper(work)) })
 	loops.Go(func() { s.forgetTail(work) })
@@ -67,7 +70,7 @@ func (s *session) run(ctx, work context.Context) error {
 	cause := context.Cause(work)
 	failed := !errors.Is(cause, context.Cause(ctx)) // which is nil when it has not ended
 	pump.Wait()
-	err := s.drain(ctx, cause, loops.Wait, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
+	err := s.drain(ctx, cause, loops.Wait, func() { s.flow.marker.finish(); marker.Wait() }, abandonMarks)
 	switch {
 	case !failed:
 		return err
@@ -84,7 +87,7 @@ func (s *session) leaveToSweeper(ctx context.Context) error {
 		s.recorded(0)
 		return nil
 	}
-	return s.record(ctx, s.flow.rows)
+	return s.record(ctx, s.backlog)
 }
 
 // forgetTail waits until the claims of a dead process have been taken up.
@@ -141,36 +144,60 @@ func (s *session) drain(ctx context.Context, cause error, waitLoops, finishMarks
 	return err
 }
 
-// assemble connects the parts that every session has.
-func (l *leadership) assemble(log zerolog.Logger, fail context.CancelCauseFunc) (*session, error) {
+// parts are what every session begins with.
+type parts struct {
+	flow    *flow
+	letters *letters
+	alarm   *sweeper.Alarm
+	fail    context.CancelCauseFunc
+}
+
+// begin makes them, and closes the topics that have rows left in the table. left tells that there are such rows.
+func (l *leadership) begin(ctx context.Context, everything bool, fail context.CancelCauseFunc) (p parts, left bool, err error) {
 	r := l.relay
-	s := &session{cfg: r.cfg, log: log, began: time.Now(), fail: fail}
-	f := &flow{
-		rows: r.deps.Rows, size: messageSize, fail: s.fail, pause: unreachablePause,
-		prober:   newProber(r.deps.Broker, r.cfg.CreateTopics, log),
-		inFlight: newWindow(r.cfg.InFlight, r.cfg.InFlightBytes),
-		unmarked: newWindow(r.cfg.InFlight+r.cfg.Unmarked, 1),
-		offsets:  newOffsets(l.offsets),
-		metrics:  r.deps.Metrics, reckoning: r.reckoning, log: log,
-	}
-	s.flow = f
-	s.gate = NewGate(f, log)
-	s.gate.relaxed = r.cfg.Relaxed
-	f.gate = s.gate
-	s.keys = newKeys(r.cfg.HoldAfterDead && !r.cfg.Relaxed, r.deps.Rows, r.deps.Router.Key, f, log)
-	f.keys = s.keys
-	s.marker = newMarker(r.deps.Rows, markerConfig{
-		check: l.check, batch: r.cfg.MarkBatch, delay: r.cfg.MarkDelay, policy: r.cfg.Retry, notes: r.recoveries,
-		observe: func(d time.Duration) { r.deps.Metrics.Mark.Observe(d.Seconds()) },
-	}, f.settled, log)
-	f.marker = s.marker
-	producer, err := r.deps.Broker.NewProducer(f.result)
+	p = parts{alarm: sweeper.NewAlarm(), fail: fail}
+	p.flow, err = newFlow(flowParts{
+		cfg: r.cfg, broker: r.deps.Broker, tables: r.deps.Tables, offsets: l.offsets, fail: fail, log: l.log,
+		notify: func() { p.alarm.WakeIn(0) }, metrics: r.deps.Metrics, reckoning: r.reckoning,
+		marks: markerConfig{
+			check: l.check, batch: r.cfg.MarkBatch, delay: r.cfg.MarkDelay, policy: r.cfg.Retry, notes: r.recoveries,
+			observe: func(d time.Duration) { r.deps.Metrics.Mark.Observe(d.Seconds()) },
+		},
+	})
 	if err != nil {
-		return nil, err
+		return p, false, err
 	}
-	f.producer = producer
-	s.out = &publisher{flow: f, bodies: bodies{broker: r.deps.Broker}, gone: make(chan struct{})}
-	return s, nil
+	p.letters = newLetters(p.flow.lines, r.deps.Tables.Letters, r.deps.Router.Key, l.log)
+	left, err = l.rebuild(ctx, p, everything)
+	return p, left, p.closeAfter(ctx, err)
+}
+
+// closeAfter closes the producer of a session that could not be prepared.
+func (p parts) closeAfter(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, p.flow.producer.Close(ctx))
+}
+
+// sessionOf puts a session together. stream is how the sweeper learns how far that is.
+func (l *leadership) sessionOf(p parts, s streaming, tail *tail, stream sweeper.Stream) *session {
+	r := l.relay
+	cfg, reckoning := r.cfg.Sweep, r.reckoning
+	if s.saver == nil {
+		reckoning = nil
+		cfg.Interval = min(cfg.Interval, pollInterval)
+		cfg.Grace = 0
+	}
+	out := &publisher{flow: p.flow, tail: tail, bodies: bodies{broker: r.deps.Broker}, gone: make(chan struct{})}
+	return &session{
+		cfg: r.cfg, log: l.log, flow: p.flow, letters: p.letters, backlog: r.deps.Tables.Backlog, out: out, alarm: p.alarm,
+		streaming: s, fail: p.fail,
+		sweeper: sweeper.New(cfg, sweeper.Parts{
+			Tables: r.deps.Tables.Sweep, Lines: p.flow.lines, Letters: p.letters, Stream: stream, Router: r.deps.Router,
+			Out: out, Broker: out, Alarm: p.alarm, Metrics: r.deps.Metrics, Reckoning: reckoning, Log: l.log,
+		}),
+	}
 }
 
 // unreachablePause is how long a topic that can't be reached, while others can, is left alone.
@@ -196,87 +223,66 @@ func (l *leadership) stream(ctx context.Context, reader Reader, fail context.Can
 	if err != nil {
 		return nil, err
 	}
-	s, err := l.assemble(l.log, fail)
+	// The topics are read after the start was chosen: what is committed in between is in both, and so deferred.
+	// From the oldest binlog on, rows may be pending that are older than that.
+	everything := !start.Usable || start.Recovery == words.RecoveryNone || l.unrecorded
+	p, left, err := l.begin(ctx, everything, fail)
 	if err != nil {
 		return nil, err
 	}
-	// The topics are read after the start was chosen: what is committed in between is in both, and so deferred.
-	// From the oldest binlog on, rows may be pending that are older than that.
-	s.everything = !start.Usable || start.Recovery == words.RecoveryNone || l.unrecorded
-	left, err := l.rebuild(ctx, s, s.everything)
+	window, err := l.window(ctx, reader, start, everything, left)
 	if err != nil {
-		return nil, errors.Join(err, s.flow.producer.Close(ctx))
-	}
-	s.reader, s.upstream = reader, r.deps.Upstream
-	s.tracker = NewTracker(start.Position)
-	window, err := l.window(ctx, reader, start, s.everything, left)
-	if err != nil {
-		return nil, errors.Join(err, s.flow.producer.Close(ctx))
+		return nil, p.closeAfter(ctx, err)
 	}
 	cursor, err := canal.NewCursor(start.Position)
 	if err != nil {
-		return nil, errors.Join(err, s.flow.producer.Close(ctx))
+		return nil, p.closeAfter(ctx, err)
 	}
-	s.recovery = l.begin(start, window, s.everything)
+	began := time.Now()
+	s := streaming{
+		reader: reader, tracker: NewTracker(start.Position), recovery: window.cost, everything: everything, upstream: r.deps.Upstream,
+	}
 	s.saver = &saver{
 		source: r.cfg.Source, by: r.cfg.By, epoch: l.epoch, store: r.deps.Checkpoints, tracker: s.tracker, cursor: cursor,
-		offsets: func() map[string]map[int32]int64 { return l.offsetsOf(s, window) },
-		check:   l.check, metrics: r.deps.Metrics, log: l.log, dirty: true, now: make(chan struct{}, 1), held: s.everything, note: l.note(start),
+		offsets: func() map[string]map[int32]int64 { return l.offsetsOf(p.flow, s.tracker, window, began) },
+		check:   l.check, metrics: r.deps.Metrics, log: l.log,
+		saving: saving{dirty: true, held: everything, note: l.note(start)}, now: make(chan struct{}, 1),
 	}
-	s.out.tail = window.tail
-	s.sweeper = l.sweeper(s, &watermark{check: l.check, reader: reader, tracker: s.tracker, upstream: r.deps.Upstream})
 	s.pump = &pump{
-		source: r.cfg.Source, server: start.Position.Server, reader: reader, router: r.deps.Router, tracker: s.tracker,
-		check: l.check, notes: r.recoveries, everything: s.everything, mayLeave: l.mayLeave, gate: s.gate, flow: s.flow, replay: window, bodies: bodies{broker: r.deps.Broker},
-		kick: s.sweeper.Expect, wakeIn: s.sweeper.WakeIn, delay: r.delay,
-		metrics: r.deps.Metrics, reckoning: r.reckoning, log: l.log,
+		server: start.Position.Server, reader: reader, router: r.deps.Router, tracker: s.tracker, flow: p.flow, replay: window,
+		bodies: bodies{broker: r.deps.Broker}, check: l.check, alarm: p.alarm, delay: r.delay,
+		leaving: leaving{everything: everything, may: l.mayLeave, notes: r.recoveries},
 	}
 	r.reckoning.Begin()
 	if err := reader.Stream(ctx, start.Position); err != nil {
-		return nil, errors.Join(err, s.flow.producer.Close(ctx))
+		return nil, p.closeAfter(ctx, err)
 	}
-	return s, nil
+	mark := &watermark{check: l.check, reader: reader, tracker: s.tracker, upstream: r.deps.Upstream}
+	return l.sessionOf(p, s, window.tail, mark), nil
 }
 
 // offsetsOf returns the offsets for a checkpoint. Until the replay window is settled they are the loaded ones: rows that an
 // earlier process published lie anywhere behind those, and this one has not marked them all. The same goes for rows that
 // it had claimed, as long as those may turn up.
-func (l *leadership) offsetsOf(s *session, window *replay) map[string]map[int32]int64 {
-	if !window.settled(s.tracker) || l.claimed && time.Since(s.began) < tailKept {
+func (l *leadership) offsetsOf(f *flow, t *Tracker, window *replay, began time.Time) map[string]map[int32]int64 {
+	if !window.settled(t) || l.claimed && time.Since(began) < tailKept {
 		return l.offsets
 	}
-	return s.flow.offsets.snapshot(s.marker)
+	return f.offsets.snapshot(f.marker)
 }
 
-// sweepOnly prepares a session that reads nothing but the table.
-func (l *leadership) sweepOnly(ctx context.Context, fail context.CancelCauseFunc) (*session, error) {
-	s, err := l.assemble(l.log, fail)
+// sweepOnly prepares a session that reads nothing but the table. It asks Kafka's tail what was published before where rows are
+// left, or always.
+func (l *leadership) sweepOnly(ctx context.Context, fail context.CancelCauseFunc, always bool) (*session, error) {
+	p, left, err := l.begin(ctx, false, fail)
 	if err != nil {
 		return nil, err
 	}
-	left, err := l.rebuild(ctx, s, false)
-	if err != nil {
-		return nil, errors.Join(err, s.flow.producer.Close(ctx))
+	var tail *tail
+	if left || always {
+		tail = l.tail(ctx)
 	}
-	if left {
-		s.out.tail = l.tail(ctx)
-	}
-	s.sweeper = l.sweeper(s, noStream{check: l.check})
-	return s, nil
-}
-
-func (l *leadership) sweeper(s *session, stream sweeper.Stream) *sweeper.Sweeper {
-	d := l.relay.deps
-	cfg := l.relay.cfg.Sweep
-	reckoning := l.relay.reckoning
-	if s.saver == nil {
-		reckoning = nil
-		cfg.Interval = min(cfg.Interval, pollInterval)
-		cfg.Grace = 0
-	}
-	sw := sweeper.New(cfg, d.Sweep, s.gate, s.keys, stream, d.Router, s.out, d.Metrics, reckoning, l.log)
-	s.gate.wake = func() { sw.WakeIn(0) }
-	return sw
+	return l.sessionOf(p, streaming{}, tail, noStream{check: l.check}), nil
 }
 
 // pollInterval is how often the table is read when there is no stream.

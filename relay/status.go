@@ -98,11 +98,11 @@ func (r *Relay) Status() Status {
 		return st
 	}
 	st.InFlight, st.InFlightBytes = s.flow.inFlight.used()
-	st.Unmarked = s.marker.depth()
+	st.Unmarked = s.flow.marker.depth()
 	st.LastSweep = s.sweeper.LastPass()
-	st.Topics = s.gate.status()
-	st.HeldKeys, st.HeldTotal = s.keys.status()
-	if err := s.marker.err(); err != nil {
+	st.Topics = s.flow.lines.status()
+	st.HeldKeys, st.HeldTotal = s.flow.lines.heldKeys()
+	if err := s.flow.marker.err(); err != nil {
 		st.Errors = append(st.Errors, "mark: "+err.Error())
 	}
 	if err := s.flow.outage.err(); err != nil {
@@ -134,19 +134,6 @@ func (s *session) streamStatus(st *Status) {
 	}
 }
 
-// status returns the topics that are not open.
-func (g *Gate) status() []TopicStatus {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var list []TopicStatus
-	for _, t := range g.topics {
-		if t.state != open && t.state != fresh {
-			list = append(list, TopicStatus{Name: t.name, State: t.state.String(), Reason: t.reason, Held: len(t.held)})
-		}
-	}
-	return list
-}
-
 // Ready returns what is needed for the relay to do its work, a line each.
 func (r *Relay) Ready() []Check {
 	r.mu.Lock()
@@ -165,7 +152,7 @@ func (r *Relay) Ready() []Check {
 		return checks
 	}
 	// A database that can't be written to is waited for. A table that is gone needs somebody.
-	marking := s.marker.err()
+	marking := s.flow.marker.err()
 	checks = append(checks, Check{Name: "mark", Err: marking, Degraded: !errors.Is(marking, store.ErrGone)},
 		Check{Name: "kafka", Err: s.flow.outage.err(), Degraded: true})
 	if s.saver == nil {

@@ -76,8 +76,8 @@ func leading(t *testing.T) (*Relay, *session, *stating) {
 	r := newRelay()
 	f, b, reader := newFlowBench(), newSaverBench(t), &stating{}
 	s := &session{
-		flow: f.flow, gate: f.gate, keys: f.keys, marker: f.marker, saver: b.saver, tracker: b.tracker, reader: reader,
-		sweeper: sweeper.New(sweeper.Config{}, nil, nil, nil, nil, nil, nil, r.deps.Metrics, nil, r.log),
+		flow: f.flow, streaming: streaming{saver: b.saver, tracker: b.tracker, reader: reader},
+		sweeper: sweeper.New(sweeper.Config{}, sweeper.Parts{Metrics: r.deps.Metrics, Log: r.log}),
 	}
 	r.begin(s)
 	return r, s, reader
@@ -125,7 +125,7 @@ func TestReadyTellsProgress(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
 				r, s, reader := leading(t)
-				reader.state, s.marker.failing, s.saver.err = tt.state, tt.mark, tt.save
+				reader.state, s.flow.marker.failing, s.saver.err = tt.state, tt.mark, tt.save
 				reader.state.LastEvent = time.Now().Add(-tt.quiet)
 				var names []string
 				for _, c := range r.Ready() {
@@ -145,8 +145,8 @@ func TestStatusOfALeader(t *testing.T) {
 	t.Parallel()
 	r, s, reader := leading(t)
 	reader.state = canal.State{Connected: true, Read: endAt(7), Behind: 1500 * time.Millisecond, LastError: "reset"}
-	s.marker.failing, s.saver.err = errors.New("locked"), errors.New("no redis")
-	s.gate.Close("gone", "unknown topic", time.Hour)
+	s.flow.marker.failing, s.saver.err = errors.New("locked"), errors.New("no redis")
+	topics{s.flow.lines}.Close("gone", "unknown topic", time.Hour)
 	s.tracker.Begin(endAt(1), 2)
 	require.NoError(t, s.flow.inFlight.acquire(t.Context(), 20))
 	r.streamed, r.reckoning = true, sweptReckoning(t)

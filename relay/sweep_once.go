@@ -65,11 +65,10 @@ func (r *Relay) sweepOnce(ctx context.Context, held Held, limit func(sweeper.Res
 	}
 	work, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	s, err := l.sweepOnly(ctx, fail)
+	s, err := l.sweepOnly(ctx, fail, true)
 	if err != nil {
 		return sweeper.Result{}, err
 	}
-	s.out.tail = l.tail(ctx)
 	return s.passes(ctx, work, limit)
 }
 
@@ -78,7 +77,7 @@ func (s *session) passes(ctx, work context.Context, limit func(sweeper.Result) b
 	marking, abandonMarks := context.WithCancel(context.WithoutCancel(ctx)) // what was acked is marked, also while stopping
 	defer abandonMarks()
 	var marker sync.WaitGroup
-	marker.Go(func() { s.ended("mark", s.marker.run(marking)) })
+	marker.Go(func() { s.ended("mark", s.flow.marker.run(marking)) })
 	s.recorded(0)
 	var loop sync.WaitGroup
 	ended := make(chan struct{})
@@ -100,6 +99,6 @@ func (s *session) passes(ctx, work context.Context, limit func(sweeper.Result) b
 	}
 	cause := context.Cause(work) // nil when nothing but the passes has ended
 	s.fail(nil)
-	drained := s.drain(ctx, cause, loop.Wait, func() { s.marker.finish(); marker.Wait() }, abandonMarks)
+	drained := s.drain(ctx, cause, loop.Wait, func() { s.flow.marker.finish(); marker.Wait() }, abandonMarks)
 	return total, errors.Join(err, cause, drained)
 }

@@ -35,14 +35,14 @@ type prepared struct {
 
 // prepare routes claimed rows; those that can never be sent are dead. drained tells that they are of a closed topic.
 func (s *Sweeper) prepare(ctx context.Context, rows []outbox.Row, drained bool) *batch {
-	return s.prepareWith(ctx, rows, drained, s.keys.Waits)
+	return s.prepareWith(ctx, rows, drained, s.waits)
 }
 
 // prepareWith parks those of which waits tells where. It asks after each row, since one that is dead holds those behind it.
 func (s *Sweeper) prepareWith(ctx context.Context, rows []outbox.Row, drained bool, waits func(*outbox.Row) store.Slot) *batch {
 	b := &batch{ready: make([]prepared, 0, len(rows))}
 	designed := s.reckoning.take(rows, drained)
-	n, bodyless := s.out.Fill(ctx, rows)
+	n, bodyless := s.broker.Fill(ctx, rows)
 	for i := range rows[n:] {
 		b.release = append(b.release, rows[n+i].Ref())
 	}
@@ -75,7 +75,7 @@ func (s *Sweeper) prepareWith(ctx context.Context, rows []outbox.Row, drained bo
 }
 
 func (s *Sweeper) prepareBodyless(b *batch, row *outbox.Row, err error) {
-	if class, reason := s.out.Classify(err); class == retry.Never {
+	if class, reason := s.broker.Classify(err); class == retry.Never {
 		s.noteDead(b, row, reason, err)
 		return
 	}
@@ -129,7 +129,7 @@ func (s *Sweeper) closeAfter(ctx context.Context, topic string, p *prepared, err
 		return
 	}
 	s.retries[topic] = retryAt{at: time.Now().Add(wait), topic: p.rec.Topic}
-	s.gate.Close(topic, err.Error(), min(wait, appearsWithin))
+	s.closes(topic, err.Error(), min(wait, appearsWithin))
 }
 
 // publish hands all rows to the producer in order and waits for their results, also when ctx ends meanwhile: a record
@@ -157,7 +157,7 @@ func (s *Sweeper) publish(ctx context.Context, topic string, b *batch) error {
 	if ending == nil && ctx.Err() == nil && len(b.ready) > 0 && b.ready[0].bodyless != nil {
 		p := b.take()
 		wait := s.note(b, &p, p.bodyless)
-		s.gate.Close(topic, p.bodyless.Error(), wait)
+		s.closes(topic, p.bodyless.Error(), wait)
 	}
 	b.releaseRest()
 	return ending
@@ -203,7 +203,7 @@ func (s *Sweeper) next(results <-chan result) (result, bool) {
 // notePipelined takes the failure of a row that was sent together with others: only the first failure of a batch is the
 // row's own, the others share its fate and spend nothing.
 func (s *Sweeper) notePipelined(topic string, b *batch, p *prepared, err error) {
-	class, _ := s.out.Classify(err)
+	class, _ := s.broker.Classify(err)
 	if class == retry.Refused && len(b.failed) > 0 {
 		b.release = append(b.release, p.row.Ref())
 		return
@@ -211,13 +211,13 @@ func (s *Sweeper) notePipelined(topic string, b *batch, p *prepared, err error) 
 	wait := s.note(b, p, err)
 	if class == retry.Refused {
 		s.retries[topic] = retryAt{at: time.Now().Add(wait), topic: p.rec.Topic}
-		s.gate.Close(topic, err.Error(), min(wait, appearsWithin))
+		s.closes(topic, err.Error(), min(wait, appearsWithin))
 	}
 }
 
 // note puts a row that was not acked where it belongs and returns how long to leave its topic alone.
 func (s *Sweeper) note(b *batch, p *prepared, err error) time.Duration {
-	class, reason := s.out.Classify(err)
+	class, reason := s.broker.Classify(err)
 	topic := s.metrics.Topic(p.rec.Topic)
 	delay := s.cfg.Retry.Delay(p.row.RetryCount+1, rand.Float64)
 	switch class {
@@ -240,7 +240,7 @@ func (s *Sweeper) note(b *batch, p *prepared, err error) time.Duration {
 const unreachablePause = 2 * time.Second
 
 func (s *Sweeper) noteDead(b *batch, row *outbox.Row, reason string, err error) {
-	s.keys.Died(row)
+	s.letters.Died(row)
 	s.metrics.Dead.WithLabelValues(s.metrics.Topic(row.Topic), reason).Inc()
 	s.log.Error().Str("message_id", row.MsgID).Str("table", row.Table.String()).Str("reason", reason).Msg("dead letter")
 	b.dead = append(b.dead, store.Failure{Ref: row.Ref(), Error: err.Error()})
@@ -286,7 +286,7 @@ func (s *Sweeper) write(ctx context.Context, b *batch) (Result, error) {
 			dead += len(spent)
 			return err
 		}))
-		s.keys.Spent()
+		s.letters.Spent()
 	}
 	if len(b.release) > 0 {
 		errs = append(errs, insist(ctx, func(ctx context.Context) error { return s.rows.Release(ctx, b.release) }))

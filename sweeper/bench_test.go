@@ -14,13 +14,73 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/sweeper"
 )
 
-// gate is relay.Gate's states without its memory, with a journal.
+// lines are relay.Lines without their memory: the states of topics, and one key.
+type lines struct {
+	*gate
+	keys *keys
+}
+
+func (l lines) Work(now time.Time) order.Work {
+	w := l.gate.work(now)
+	w.Release = l.keys.release()
+	return w
+}
+
+func (l lines) Begin(name order.Name) order.Way {
+	if name.Key != 0 {
+		delete(l.keys.ready, name.Key)
+		return order.Defer
+	}
+	return l.gate.begin(name.Topic)
+}
+
+func (l lines) Report(name order.Name, o order.Outcome) {
+	if name.Key != 0 {
+		l.keys.report(name, o)
+		return
+	}
+	switch o.Kind {
+	case order.Closes:
+		l.Close(name.Topic, o.Reason, o.Wait)
+	case order.Later:
+		l.wait(name.Topic, o.Wait)
+		l.set(name.Topic, l.state(name.Topic), "later")
+	case order.Drains, order.Empty:
+		l.drain(name.Topic, o.Kind == order.Drains)
+	case order.GivesUp:
+		l.unhold(name.Topic)
+	case order.Looked, order.Blocked:
+	}
+}
+
+func (l lines) Hold(_ context.Context, name order.Name) bool {
+	if name.Key != 0 {
+		return l.keys.hold()
+	}
+	return l.gate.hold(name.Topic)
+}
+
+func (l lines) Held(order.Name) map[outbox.Ref]bool { return l.held }
+
+func (l lines) Open(_ context.Context, name order.Name) (bool, error) {
+	switch {
+	case name.Key != 0:
+		return l.keys.handBack(), nil
+	case l.state(name.Topic) == "probing":
+		l.set(name.Topic, "open", "acked")
+		return true, l.ending
+	}
+	return l.gate.handBack(name.Topic), nil
+}
+
+// gate is the topics' states, with a journal.
 type gate struct {
 	mu      sync.Mutex
 	states  map[string]string // fresh when missing
@@ -64,43 +124,36 @@ func (g *gate) Closed() []string {
 	return names
 }
 
-func (g *gate) Work(now time.Time) (probe, drain []string, wait time.Duration) {
+func (g *gate) work(now time.Time) (w order.Work) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for name, state := range g.states {
 		switch left := g.probeAt[name].Sub(now); {
 		case state == "closed" && left <= 0:
-			probe = append(probe, name)
-		case state == "closed" && (wait == 0 || left < wait):
-			wait = left
+			w.Probe = append(w.Probe, name)
+		case state == "closed" && (w.Wait == 0 || left < w.Wait):
+			w.Wait = left
 		case state == "draining":
-			drain = append(drain, name)
+			w.Drain = append(w.Drain, name)
 		}
 	}
-	return probe, drain, wait
+	return w
 }
 
-func (g *gate) BeginProbe(topic string) (probe, isOpen bool) {
-	state := g.state(topic)
-	if state == "" {
+func (g *gate) begin(topic string) order.Way {
+	switch g.state(topic) {
+	case "":
 		g.set(topic, "probing", "begin")
+		return order.Probe
+	case "open":
+		return order.Send
 	}
-	return state == "", state == "open"
-}
-
-func (g *gate) ProbeAcked(_ context.Context, topic string) error {
-	g.set(topic, "open", "acked")
-	return g.ending
+	return order.Defer
 }
 
 func (g *gate) Close(topic, _ string, wait time.Duration) {
 	g.wait(topic, wait)
 	g.set(topic, "closed", "close")
-}
-
-func (g *gate) ProbeLater(topic string, wait time.Duration) {
-	g.wait(topic, wait)
-	g.set(topic, g.state(topic), "later")
 }
 
 func (g *gate) wait(topic string, d time.Duration) {
@@ -112,13 +165,13 @@ func (g *gate) wait(topic string, d time.Duration) {
 	g.probeAt[topic] = time.Now().Add(d)
 }
 
-func (g *gate) Unhold(topic string) {
+func (g *gate) unhold(topic string) {
 	if g.state(topic) == "handing" {
 		g.set(topic, "draining", "unhold")
 	}
 }
 
-func (g *gate) Drain(topic string, acked bool) {
+func (g *gate) drain(topic string, acked bool) {
 	note := "drain"
 	if !acked {
 		note = "drain unacked"
@@ -126,9 +179,7 @@ func (g *gate) Drain(topic string, acked bool) {
 	g.set(topic, "draining", note)
 }
 
-func (g *gate) Held(string) map[outbox.Ref]bool { return g.held }
-
-func (g *gate) Hold(_ context.Context, topic string) bool {
+func (g *gate) hold(topic string) bool {
 	if g.early {
 		return false
 	}
@@ -139,14 +190,14 @@ func (g *gate) Hold(_ context.Context, topic string) bool {
 	return true
 }
 
-func (g *gate) HandBack(_ context.Context, topic string) (bool, error) {
+func (g *gate) handBack(topic string) bool {
 	if g.full > 0 {
 		g.full--
 		g.set(topic, "draining", "give up")
-		return false, nil
+		return false
 	}
 	g.set(topic, "open", "hand back")
-	return true, nil
+	return true
 }
 
 // broker is Kafka as the sweeper sees it. refuse says what becomes of a message, nil: acked.
@@ -263,6 +314,7 @@ func (s *stream) set(err error) {
 // bench is a sweeper with a batch of 3 among its fakes.
 type bench struct {
 	*sweeper.Sweeper
+	*sweeper.Alarm
 	table   *table
 	gate    *gate
 	keys    *keys
@@ -283,7 +335,7 @@ func newBenchOf(t *testing.T, configure func(*sweeper.Config)) *bench {
 	route, err := router.New(router.Config{Source: "test"})
 	require.NoError(t, err)
 	b := &bench{
-		table: newTable(), gate: &gate{states: map[string]string{}}, keys: &keys{}, stream: &stream{}, log: &logBuffer{},
+		Alarm: sweeper.NewAlarm(), table: newTable(), gate: &gate{states: map[string]string{}}, keys: &keys{}, stream: &stream{}, log: &logBuffer{},
 		broker: &broker{gone: make(chan struct{}), tail: map[string]bool{}}, metrics: metrics.New("test").Source("test"),
 	}
 	b.reckoning = sweeper.NewReckoning(b.metrics)
@@ -292,8 +344,16 @@ func newBenchOf(t *testing.T, configure func(*sweeper.Config)) *bench {
 		Retry: retry.Policy{Backoff: []time.Duration{10 * time.Second}, MaxRetries: 2},
 	}
 	configure(&cfg)
-	b.Sweeper = sweeper.New(cfg, b.table, b.gate, b.keys, b.stream, route, b.broker, b.metrics, b.reckoning, zerolog.New(b.log))
+	b.Sweeper = sweeper.New(cfg, b.parts(route))
 	return b
+}
+
+// parts are the fakes.
+func (b *bench) parts(route *router.Router) sweeper.Parts {
+	return sweeper.Parts{
+		Tables: sweeper.TablesOf(b.table), Lines: lines{gate: b.gate, keys: b.keys}, Letters: b.keys, Stream: b.stream, Router: route,
+		Out: b.broker, Broker: b.broker, Alarm: b.Alarm, Metrics: b.metrics, Reckoning: b.reckoning, Log: zerolog.New(b.log),
+	}
 }
 
 // pass makes one pass that must not fail.

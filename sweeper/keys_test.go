@@ -3,21 +3,21 @@ package sweeper_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/outbox"
-	"example.com/outbox-relay/store"
 )
 
-// keys is relay.Keys for one slot, with a journal: rows of the keys in waiting wait in slot 1, behind the ids in dead.
+// keys are the lines of keys, with a journal: rows of the keys in waiting wait in line 1, behind the ids in dead.
 type keys struct {
 	waiting []string
 	dead    []uint64
 	alone   []uint64
 	after   bool // a dead letter holds its key
-	ready   bool
-	more    []store.Slot // others that are ready too
-	holds   bool         // whether the stream can hold
+	ready   map[uint64]bool
+	holds   bool // whether the stream can hold
 	journal []string
 	spent   int
 }
@@ -28,11 +28,8 @@ func (k *keys) note(format string, args ...any) {
 
 func (k *keys) Refresh(context.Context) error { return nil }
 
-func (k *keys) Waits(row *outbox.Row) store.Slot {
-	if slices.Contains(k.waiting, string(row.Key)) {
-		return 1
-	}
-	return 0
+func (k *keys) Waits(row *outbox.Row) (order.Name, bool) {
+	return order.Name{Topic: row.Topic, Key: 1}, slices.Contains(k.waiting, string(row.Key))
 }
 
 func (k *keys) Died(row *outbox.Row) {
@@ -48,35 +45,38 @@ func (k *keys) Buried(ref outbox.Ref, written bool) { k.note("buried %s %t", ref
 
 func (k *keys) Spent() { k.spent++ }
 
-func (k *keys) Ready() []store.Slot {
-	if !k.ready {
-		return nil
+func (k *keys) release() (names []order.Name) {
+	for _, key := range slices.Sorted(maps.Keys(k.ready)) {
+		names = append(names, order.Name{Key: key})
 	}
-	k.ready = false
-	return append([]store.Slot{1}, k.more...)
+	return names
 }
 
-func (k *keys) Pending() bool { return k.ready }
-
-func (k *keys) Again(_ store.Slot, topic string, blocked bool) {
-	k.note("again %s blocked %t", topic, blocked)
+func (k *keys) report(name order.Name, o order.Outcome) {
+	if o.Kind == order.GivesUp {
+		k.note("unhold")
+		return
+	}
+	k.note("looked at %s blocked %t", name.Topic, o.Kind == order.Blocked)
 }
 
-func (k *keys) May(_ store.Slot, ref outbox.Ref) bool {
-	return !slices.ContainsFunc(k.dead, func(id uint64) bool { return id < ref.ID })
+func (k *keys) TurnOf(_ order.Name, ref outbox.Ref) order.Turn {
+	switch {
+	case slices.ContainsFunc(k.dead, func(id uint64) bool { return id < ref.ID }):
+		return order.Behind
+	case slices.Contains(k.alone, ref.ID):
+		return order.GoesAlone
+	}
+	return order.Goes
 }
 
-func (k *keys) Alone(_ store.Slot, ref outbox.Ref) bool { return slices.Contains(k.alone, ref.ID) }
-
-func (k *keys) Hold(context.Context, store.Slot) bool {
+func (k *keys) hold() bool {
 	k.note("hold %t", k.holds)
 	return k.holds
 }
 
-func (k *keys) Unhold(store.Slot) { k.note("unhold") }
-
-func (k *keys) HandBack(context.Context, store.Slot) (bool, error) {
+func (k *keys) handBack() bool {
 	k.note("hand back")
 	k.waiting = nil
-	return true, nil
+	return true
 }

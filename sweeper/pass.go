@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -33,8 +34,8 @@ func (s *Sweeper) Pass(ctx context.Context) (Result, error) {
 	start := time.Now()
 	defer func() { s.metrics.Sweep.Observe(time.Since(start).Seconds()) }()
 	var total Result
-	probe, drain, _ := s.gate.Work(start) // before the keys: what a topic was closed by is in the table by then
-	if err := s.keys.Refresh(ctx); err != nil {
+	work := s.lines.Work(start) // before the letters: what a topic was closed by is in the table by then
+	if err := s.letters.Refresh(ctx); err != nil {
 		return total, err
 	}
 	// What goes wrong with one topic is no reason to leave out the others, unless it is the stream that they all wait for.
@@ -45,13 +46,17 @@ func (s *Sweeper) Pass(ctx context.Context) (Result, error) {
 		errs = append(errs, err)
 		return ctx.Err() == nil && !errors.Is(err, ErrBehind)
 	}
-	for _, topic := range probe {
+	for _, topic := range work.Probe {
 		if !turn(func(ctx context.Context) (Result, error) { return s.probe(ctx, topic) }) {
 			return total, errors.Join(errs...)
 		}
 	}
-	for _, topic := range drain {
-		if !turn(func(ctx context.Context) (Result, error) { return s.drain(ctx, topic) }) {
+	for _, topic := range work.Drain {
+		drain := func(ctx context.Context) (Result, error) {
+			r, _, err := s.drain(ctx, &topicQueue{Sweeper: s, topic: topic})
+			return r, err
+		}
+		if !turn(drain) {
 			return total, errors.Join(errs...)
 		}
 	}
@@ -68,10 +73,30 @@ func (s *Sweeper) Pass(ctx context.Context) (Result, error) {
 	return total, errors.Join(errs...)
 }
 
+// release sends what may go of the keys that waited. It comes after a general sweep that has left nothing: a retried dead
+// letter that the table shows as due is parked by then, and so goes first.
+func (s *Sweeper) release(ctx context.Context) (total Result, err error) {
+	for _, line := range s.lines.Work(time.Now()).Release {
+		s.lines.Begin(line) // before the table is read: what comes meanwhile is not overlooked
+		q := &keyQueue{Sweeper: s, name: line}
+		r, blocked, err := s.drain(ctx, q)
+		total.add(r)
+		kind := order.Looked
+		if blocked && err == nil {
+			kind = order.Blocked
+		}
+		s.lines.Report(q.name, order.Outcome{Kind: kind})
+		if err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
 // general sends due rows of topics that are not closed. They never were in the binlog, or were revived by hand, so there
 // is no commit order to keep: they go by id.
 func (s *Sweeper) general(ctx context.Context) (Result, error) {
-	closed := s.gate.Closed()
+	closed := s.lines.Closed()
 	upTo := s.looksUpTo()
 	candidates, more, err := s.candidates(ctx, closed)
 	if err == nil && len(candidates) == 0 && !more {
@@ -118,12 +143,12 @@ func (s *Sweeper) looksUpTo() time.Time {
 // hide leaves the topics alone whose rows may be claimed now without our knowing: one that was closed since they were read
 // may have deferred them before, and what is younger would pass them.
 func (s *Sweeper) hide(rows []outbox.Row, err error) {
-	_, draining, _ := s.gate.Work(time.Now())
+	draining := s.lines.Work(time.Now()).Drain
 	for i := range rows {
 		if topic := rows[i].Topic; slices.Contains(draining, topic) {
 			s.hidden(topic, err)
 		} else {
-			s.gate.ProbeLater(topic, s.cfg.Lease)
+			s.later(topic, s.cfg.Lease)
 		}
 	}
 }
@@ -159,10 +184,10 @@ func (s *Sweeper) topic(ctx context.Context, rows []outbox.Row) (Result, error) 
 	topic := rows[0].Topic
 	var ending error
 	if len(b.ready) > 0 {
-		switch probe, open := s.gate.BeginProbe(topic); {
-		case probe:
+		switch s.lines.Begin(order.Name{Topic: topic}) {
+		case order.Probe:
 			ending = s.first(ctx, topic, b)
-		case open:
+		case order.Send:
 			ending = s.publish(ctx, topic, b)
 		default:
 			b.releaseRest() // the stream has just closed it, or is probing it
@@ -179,7 +204,7 @@ func (s *Sweeper) first(ctx context.Context, topic string, b *batch) error {
 		b.releaseRest()
 		return nil
 	}
-	if err := s.gate.ProbeAcked(ctx, topic); err != nil {
+	if _, err := s.lines.Open(ctx, order.Name{Topic: topic}); err != nil {
 		b.releaseRest()
 		return err
 	}

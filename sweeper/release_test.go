@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/outbox"
-	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/sweeper"
 )
 
@@ -15,7 +15,8 @@ func releaseBench(t *testing.T, parked ...uint64) *bench {
 	t.Helper()
 	b := newBench(t)
 	b.gate.states["orders"] = "open"
-	b.keys.waiting, b.keys.ready, b.keys.holds, b.keys.after = []string{"k"}, true, true, true
+	b.keys.waiting, b.keys.holds, b.keys.after = []string{"k"}, true, true
+	b.keys.ready = map[uint64]bool{1: true}
 	b.table.put("orders", outbox.Pending, parked...)
 	for _, id := range parked {
 		b.table.rows[id].parked = 1
@@ -41,7 +42,7 @@ func TestReleaseSendsByIDAndHandsTheKeyBack(t *testing.T) {
 	b := releaseBench(t, 5, 4, 6, 7)
 	require.Equal(t, 4, b.pass(t).Sent)
 	require.Equal(t, []string{"~m4", "m5", "m6", "~m7"}, b.broker.published(), "the first of each batch goes alone")
-	require.Equal(t, []string{"hold true", "hand back", "again orders blocked false"}, b.keys.journal)
+	require.Equal(t, []string{"hold true", "hand back", "looked at orders blocked false"}, b.keys.journal)
 }
 
 func TestReleaseSendsEachRetriedLetterAlone(t *testing.T) {
@@ -60,7 +61,7 @@ func TestLetterThatDiesAgainHoldsWhatIsBehindIt(t *testing.T) {
 	require.Equal(t, sweeper.Result{Sent: 1, Dead: 1, Parked: 1}, b.pass(t))
 	require.Equal(t, []string{"~m1"}, b.broker.published())
 	require.Equal(t, []string{"claim parked m1 m2 m3", "sent m1", "dead m2", "park m3"}, b.table.done())
-	require.Equal(t, []string{"died m2", "buried m2 true", "again orders blocked false"}, b.keys.journal)
+	require.Equal(t, []string{"died m2", "buried m2 true", "looked at orders blocked false"}, b.keys.journal)
 	require.Equal(t, "open", b.gate.state("orders"), "other keys of the topic flow on")
 }
 
@@ -70,7 +71,7 @@ func TestReleaseStopsBeforeADeadLetter(t *testing.T) {
 	b.keys.dead = []uint64{2}
 	require.Equal(t, 1, b.pass(t).Sent)
 	require.Equal(t, []string{"~m1"}, b.broker.published())
-	require.Equal(t, []string{"again orders blocked true"}, b.keys.journal)
+	require.Equal(t, []string{"looked at orders blocked true"}, b.keys.journal)
 }
 
 func TestReleaseWaitsForItsTopic(t *testing.T) {
@@ -79,7 +80,7 @@ func TestReleaseWaitsForItsTopic(t *testing.T) {
 	b.gate.states["orders"] = "probing"
 	require.Zero(t, b.pass(t))
 	require.Empty(t, b.broker.published())
-	require.Equal(t, []string{"again orders blocked false"}, b.keys.journal)
+	require.Equal(t, []string{"looked at orders blocked false"}, b.keys.journal)
 }
 
 func TestReleaseWaitsForTheStream(t *testing.T) {
@@ -95,11 +96,12 @@ func TestReleaseWaitsForTheStream(t *testing.T) {
 func TestKeysBehindAFailureAreReleasedLater(t *testing.T) {
 	t.Parallel()
 	b := releaseBench(t, 1)
-	b.keys.more = []store.Slot{2, 3}
+	b.keys.ready[2], b.keys.ready[3] = true, true
 	b.stream.err = sweeper.ErrBehind
 	_, err := b.Pass(t.Context())
 	require.ErrorIs(t, err, sweeper.ErrBehind)
-	require.Equal(t, []string{"again orders blocked false", "again  blocked false", "again  blocked false"}, b.keys.journal)
+	require.Equal(t, []string{"looked at orders blocked false"}, b.keys.journal)
+	require.Equal(t, []order.Name{{Key: 2}, {Key: 3}}, b.keys.release())
 }
 
 func TestRefusedReleaseIsParkedAgain(t *testing.T) {

@@ -66,7 +66,7 @@ func (s *Sweeper) candidates(ctx context.Context, closed []string) (rows []outbo
 	switch {
 	case s.seen.again:
 		s.seen = scan{closed: closed, whole: time.Now()}
-		s.WakeIn(againAfter)
+		s.alarm.WakeIn(againAfter)
 	case len(rows) == 0:
 		s.seen.upTo = now
 	}

@@ -7,10 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
@@ -52,7 +50,9 @@ func scanBench(t *testing.T) (*bench, *scanTable) {
 	route, err := router.New(router.Config{Source: "test"})
 	require.NoError(t, err)
 	cfg := sweeper.Config{Interval: interval, Batch: 3, Lease: 30 * time.Second, Retry: retry.Policy{Backoff: []time.Duration{time.Hour}, MaxRetries: 2}}
-	b.Sweeper = sweeper.New(cfg, rows, b.gate, b.keys, b.stream, route, b.broker, metrics.New("test").Source("test"), nil, zerolog.Nop())
+	p := b.parts(route)
+	p.Tables, p.Reckoning = sweeper.TablesOf(rows), nil
+	b.Sweeper = sweeper.New(cfg, p)
 	b.broker.refuse = refuse(errRefused, "m1")
 	b.gate.states["closed"] = "closed"
 	b.table.put("closed", outbox.Failed, 1)

@@ -3,7 +3,7 @@
 // It guarantees that it never sends a row that the stream still has to pass: it reads candidates, then the server's
 // binlog end, waits until everything up to there is settled, and only then claims what is still pending. Rows are
 // claimed in short transactions with SKIP LOCKED; no lock is held while Kafka is asked. It is also the one that probes
-// closed topics and drains them in order (relay.Gate). Deciding who may sweep is left to the leader's lock.
+// closed topics and drains lines in order (package order). Deciding who may sweep is left to the leader's lock.
 package sweeper
 
 import (
@@ -35,66 +35,67 @@ type Config struct {
 // ErrBehind tells that the stream has not passed what the table shows: the pass is skipped, nothing is sent.
 var ErrBehind = errors.New("the stream is behind")
 
-// Sweeper makes passes. Run is for one caller; Kick and WakeIn may be called concurrently.
+// Sweeper makes passes. Run is for one caller.
 type Sweeper struct {
 	cfg     Config
-	rows    Rows
-	gate    Gate
-	keys    Keys
+	rows    Tables
+	lines   Lines
+	letters Letters
 	stream  Stream
-	router  Router
-	out     Publisher
+	outlet
+	account
+	search
+	alarm *Alarm
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+// outlet is the way to Kafka.
+type outlet struct {
+	router Router
+	out    Publisher
+	broker Broker
+}
+
+// account is where rows are counted.
+type account struct {
 	metrics *metrics.Source
-	log     zerolog.Logger
 	// reckoning is nil where no binlog is read.
 	reckoning *Reckoning
+	log       zerolog.Logger
+}
 
-	// What follows belongs to the goroutine that makes the passes.
+// search is what passes remember. It belongs to the goroutine that makes them.
+type search struct {
 	retries map[string]retryAt // closed topics that were tried
 	seen    scan
 	kicked  bool // somebody knows of a row, however fresh
-
-	kick chan struct{} // size 1: one waiting kick is enough
-
-	mu    sync.Mutex
-	due   time.Time // the nearest time that somebody asked for, zero when nobody did
-	moved chan struct{}
-	last  time.Time
-	// expected is when somebody read of rows in the binlog last, and step how many of the looks after it were taken.
-	expected time.Time
-	step     int
 }
 
-// New returns a sweeper. The reckoning is nil where no binlog is read.
-func New(cfg Config, rows Rows, gate Gate, keys Keys, stream Stream, route Router, out Publisher, m *metrics.Source, r *Reckoning, log zerolog.Logger) *Sweeper {
+// Parts are what a sweeper works with.
+type Parts struct {
+	Tables  Tables
+	Lines   Lines
+	Letters Letters
+	Stream  Stream
+	Router  Router
+	Out     Publisher
+	Broker  Broker
+	Alarm   *Alarm
+	Metrics *metrics.Source
+	// Reckoning is nil where no binlog is read.
+	Reckoning *Reckoning
+	Log       zerolog.Logger
+}
+
+// New returns a sweeper.
+func New(cfg Config, p Parts) *Sweeper {
 	return &Sweeper{
-		cfg: cfg, rows: rows, gate: gate, keys: keys, stream: stream, router: route, out: out, metrics: m, reckoning: r, log: log,
-		retries: make(map[string]retryAt), kick: make(chan struct{}, 1), moved: make(chan struct{}, 1), step: len(looks()),
-	}
-}
-
-// Kick asks for a pass at once.
-func (s *Sweeper) Kick() { poke(s.kick) }
-
-// WakeIn asks for a pass when d has gone by: a row becomes due then.
-func (s *Sweeper) WakeIn(d time.Duration) { s.wakeAt(time.Now().Add(d)) }
-
-func (s *Sweeper) wakeAt(at time.Time) {
-	s.mu.Lock()
-	sooner := s.due.IsZero() || at.Before(s.due)
-	if sooner {
-		s.due = at
-	}
-	s.mu.Unlock()
-	if sooner {
-		poke(s.moved)
-	}
-}
-
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+		cfg: cfg, rows: p.Tables, lines: p.Lines, letters: p.Letters, stream: p.Stream, alarm: p.Alarm,
+		outlet:  outlet{router: p.Router, out: p.Out, broker: p.Broker},
+		account: account{metrics: p.Metrics, reckoning: p.Reckoning, log: p.Log},
+		search:  search{retries: make(map[string]retryAt)},
 	}
 }
 
@@ -110,7 +111,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 	failing := false
 	for ctx.Err() == nil {
 		if due, ok, err := s.rows.NextDue(ctx); err == nil && ok {
-			s.wakeAt(due)
+			s.alarm.wakeAt(due)
 		}
 		result, err := s.Pass(ctx)
 		if err == nil && !result.More { // what is left was told of by the same kick
@@ -123,7 +124,11 @@ func (s *Sweeper) Run(ctx context.Context) {
 		if err == nil && result.More {
 			continue
 		}
-		s.sleep(ctx, s.pause(err))
+		kicked, everywhere := s.alarm.sleep(ctx, s.pause(err))
+		s.kicked = s.kicked || kicked
+		if everywhere {
+			s.lookEverywhere()
+		}
 	}
 }
 
@@ -152,55 +157,21 @@ func (s *Sweeper) report(ctx context.Context, r Result, err error, failing bool)
 	return false
 }
 
-// soonest keeps a run of due rows that can't be sent from turning the loop hot.
-const soonest = 100 * time.Millisecond
-
 // pause returns how long to wait for the next pass.
 func (s *Sweeper) pause(err error) time.Duration {
 	wait := s.cfg.Interval
 	if err != nil {
 		return min(wait, 2*time.Second)
 	}
-	probe, drain, gateWait := s.gate.Work(time.Now())
-	if len(drain) > 0 || s.keys.Pending() {
+	w := s.lines.Work(time.Now())
+	if len(w.Drain)+len(w.Release) > 0 {
 		wait = min(wait, time.Second)
 	}
-	if gateWait > 0 {
-		wait = min(wait, gateWait)
+	if w.Wait > 0 {
+		wait = min(wait, w.Wait)
 	}
-	if len(probe) > 0 { // its time came while the pass went on
+	if len(w.Probe) > 0 { // its time came while the pass went on
 		wait = 0
 	}
 	return max(wait, soonest)
-}
-
-// sleep waits for d, a kick, or the nearest time that somebody asked for.
-func (s *Sweeper) sleep(ctx context.Context, d time.Duration) {
-	end := time.Now().Add(d)
-	earliest := time.Now().Add(soonest)
-	for {
-		at := s.nearest(end)
-		if at.Before(earliest) {
-			at = earliest
-		}
-		left := time.Until(at)
-		if left <= 0 {
-			s.woken(at)
-			return
-		}
-		timer := time.NewTimer(left)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-s.kick:
-			timer.Stop()
-			s.kicked = true
-			s.lookEverywhere()
-			return
-		case <-s.moved:
-			timer.Stop()
-		case <-timer.C:
-		}
-	}
 }

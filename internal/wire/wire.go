@@ -219,7 +219,7 @@ func (b *Source) primary(ctx context.Context, c *config.Config, s config.Source,
 		return nil, err
 	}
 	b.close = append(b.close, rows.Close)
-	deps.Rows, deps.Sweep = rows, rows
+	deps.Tables = relay.TablesOf(rows)
 	if err := holdable(c, deps.Router, rows.Tables()); err != nil {
 		return nil, err
 	}
