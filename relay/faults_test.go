@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/relay"
 	"example.com/outbox-relay/test/bubble"
 )
@@ -48,7 +49,7 @@ var manners = []manner{{}, {hold: true}, {relaxed: true}, {large: true}, {large:
 
 func (m manner) config() relay.Config {
 	cfg := testConfig()
-	cfg.HoldAfterDead, cfg.Relaxed = m.hold, m.relaxed
+	cfg.Order = order.Config{Hold: m.hold, Relaxed: m.relaxed}
 	if m.large {
 		cfg.InFlight, cfg.Unmarked = 4*largeRows, 4*largeRows
 	}

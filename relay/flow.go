@@ -63,7 +63,8 @@ func newFlow(p flowParts) (*flow, error) {
 		inFlight: newWindow(p.cfg.InFlight, p.cfg.InFlightBytes), unmarked: newWindow(p.cfg.InFlight+p.cfg.Unmarked, 1),
 		offsets: newOffsets(p.offsets), metrics: p.metrics, reckoning: p.reckoning, log: p.log,
 	}
-	orders := order.Config{Relaxed: p.cfg.Relaxed, Hold: p.cfg.HoldAfterDead && !p.cfg.Relaxed}
+	orders := p.cfg.Order
+	orders.Hold = orders.Hold && !orders.Relaxed
 	f.lines = newLines(orders, f, p.notify, p.log)
 	f.marker = newMarker(p.tables.Marks, p.marks, f.settled, p.log)
 	producer, err := p.broker.NewProducer(f.result)

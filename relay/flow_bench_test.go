@@ -100,7 +100,7 @@ func newFlowBench() *flowBench {
 	m := newMetrics()
 	b.broker.producer = b.kafka
 	f, err := newFlow(flowParts{
-		cfg:    Config{InFlight: 100, InFlightBytes: 1 << 20, Unmarked: 100, HoldAfterDead: true},
+		cfg:    Config{Limits: Limits{InFlight: 100, InFlightBytes: 1 << 20, Unmarked: 100}, Order: order.Config{Hold: true}},
 		broker: b.broker, tables: tables(b.rows), fail: func(err error) { b.failed <- err }, notify: func() {},
 		marks: markerConfig{batch: 1000, delay: time.Second}, metrics: m, reckoning: sweeper.NewReckoning(m), log: b.log.logger(),
 	})

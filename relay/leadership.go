@@ -24,18 +24,22 @@ type leadership struct {
 	epoch int64
 	log   zerolog.Logger
 
-	// From where the next session starts: the loaded checkpoint, later what the last session left.
+	resume
+	claimed bool // a dead process may have published rows that it had claimed
+	// unrecorded: the last session ended before it had recorded what was pending at its start, so the next one has to.
+	unrecorded bool
+	leftAt     time.Time // when a session last ended because of rows that it left to the sweeper
+	stalled    []string  // the topics because of which the last session ended
+}
+
+// resume is from where the next session starts: the loaded checkpoint, later what the last session left.
+type resume struct {
 	have    bool
 	broken  string // the checkpoint is nonsense: why
 	lost    string // there is none, although there was one: why
 	pos     position.Position
 	offsets map[string]map[int32]int64
 	savedAt time.Time
-	claimed bool // a dead process may have published rows that it had claimed
-	// unrecorded: the last session ended before it had recorded what was pending at its start, so the next one has to.
-	unrecorded bool
-	leftAt     time.Time // when a session last ended because of rows that it left to the sweeper
-	stalled    []string  // the topics because of which the last session ended
 }
 
 var (
@@ -318,7 +322,7 @@ func (l *leadership) rebuild(ctx context.Context, p parts, everything bool) (lef
 	l.claimed = len(claimed) > 0
 	stalled := l.stalled
 	l.stalled = nil
-	if l.relay.cfg.Relaxed {
+	if l.relay.cfg.Order.Relaxed {
 		p.flow.lines.Rebuild(stalled, nil, time.Time{})
 		return left, nil
 	}
@@ -359,41 +363,4 @@ func (l *leadership) openWindow(ctx context.Context, reader Reader, start canal.
 	}
 	w.tail = l.tail(ctx)
 	return w, nil
-}
-
-const (
-	// tailLimit and tailTime bound the reading of Kafka at a start. Beyond them messages are sent that may be there.
-	tailLimit = 1_000_000
-	tailTime  = 10 * time.Second
-)
-
-// tail returns the msg_ids that Kafka holds from the checkpoint on. Anything odd means nothing is known. Rows that were
-// published and not marked are pending, so their topics are read too, from about when the checkpoint was saved.
-func (l *leadership) tail(ctx context.Context) *tail {
-	if !l.relay.cfg.DedupeOnRestart {
-		l.log.Info().Msg("kafka.dedupe_on_restart is off: what was published and not marked before the restart is sent again")
-		return nil
-	}
-	pending, err := l.relay.deps.Tables.Backlog.ClosedTopics(ctx, l.relay.cfg.Sweep.Lease, true)
-	if err != nil {
-		l.log.Warn().Err(err).Msg("topics of pending rows not read: some messages may be sent twice")
-	}
-	topics := make([]string, 0, len(l.offsets)+len(pending))
-	for topic := range l.offsets {
-		topics = append(topics, topic)
-	}
-	for _, name := range pending {
-		topics = append(topics, l.relay.deps.Router.Topic(&outbox.Row{Topic: name}))
-	}
-	if len(topics) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, tailTime)
-	defer cancel()
-	ids, complete, err := l.relay.deps.Broker.TailMsgIDs(ctx, l.offsets, l.savedAt.Add(-time.Minute), topics, tailLimit)
-	if err != nil || !complete {
-		l.log.Warn().Err(err).Bool("complete", complete).Int("found", ids.Len()).
-			Msg("could not read all that was published before the restart, so that what was not marked may be sent twice: see that the relay may read its topics")
-	}
-	return &tail{ids: ids}
 }

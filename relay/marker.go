@@ -52,11 +52,15 @@ type marker struct {
 	closed  bool
 	wake    chan struct{} // size 1: a pending wake-up is enough
 	failing error
-	parked  []verdict // of tables that are gone; tried again now and then
-	gone    error     // why they are parked
-	missing *recovery // while they are
-	// triedParked is when they were last tried.
-	triedParked time.Time
+	stranded
+}
+
+// stranded are outcomes for rows of tables that are gone; they are tried again now and then.
+type stranded struct {
+	strays  []verdict
+	gone    error     // why
+	missing *recovery // while there are some
+	tried   time.Time
 }
 
 type markerConfig struct {
@@ -112,8 +116,8 @@ func (m *marker) waiting(visit func(*verdict)) {
 	for i := range m.queue {
 		visit(&m.queue[i])
 	}
-	for i := range m.parked {
-		visit(&m.parked[i])
+	for i := range m.strays {
+		visit(&m.strays[i])
 	}
 }
 
@@ -121,7 +125,7 @@ func (m *marker) waiting(visit func(*verdict)) {
 func (m *marker) depth() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.queue) + len(m.writing) + len(m.parked)
+	return len(m.queue) + len(m.writing) + len(m.strays)
 }
 
 // err returns why the last write failed, nil while writing works.
@@ -129,7 +133,7 @@ func (m *marker) err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.gone != nil {
-		return errors.Join(m.failing, fmt.Errorf("%d rows wait: %w", len(m.parked), m.gone))
+		return errors.Join(m.failing, fmt.Errorf("%d rows wait: %w", len(m.strays), m.gone))
 	}
 	return m.failing
 }
@@ -149,7 +153,7 @@ func (m *marker) run(ctx context.Context) error {
 			m.mu.Unlock()
 			m.settled(written)
 		}
-		m.retryParked(ctx, !more)
+		m.retryStrays(ctx, !more)
 		if !more {
 			return ctx.Err()
 		}
@@ -160,7 +164,7 @@ func (m *marker) run(ctx context.Context) error {
 // nothing will come.
 func (m *marker) take(ctx context.Context) (batch []verdict, more bool) {
 	var linger <-chan time.Time
-	again, stop := m.parkedTimer()
+	again, stop := m.strayTimer()
 	defer stop()
 	for {
 		m.mu.Lock()
@@ -198,7 +202,7 @@ func (m *marker) cut() []verdict {
 }
 
 // write brings one batch into the table, however often it takes, and returns what was written: all but what belongs to
-// tables that are gone, which is parked.
+// tables that are gone.
 func (m *marker) write(ctx context.Context, batch []verdict) (written []verdict, err error) {
 	backoff := retry.Doubling(100*time.Millisecond, 5*time.Second).Attempts()
 	for {
@@ -208,7 +212,7 @@ func (m *marker) write(ctx context.Context, batch []verdict) (written []verdict,
 		start := time.Now()
 		err := m.writeOnce(ctx, batch)
 		if errors.Is(err, store.ErrGone) {
-			batch, err = m.park(ctx, batch)
+			batch, err = m.setAside(ctx, batch)
 		}
 		m.note(err)
 		if err == nil {

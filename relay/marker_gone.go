@@ -9,12 +9,12 @@ import (
 	"example.com/outbox-relay/store"
 )
 
-// parkedEvery is how often it is tried again to mark rows of a table that was gone.
-const parkedEvery = 2 * time.Second
+// straysEvery is how often it is tried again to mark rows of a table that was gone.
+const straysEvery = 2 * time.Second
 
-// park writes a batch table by table, and parks what belongs to tables that are gone (dropped, or renamed away): one of them
+// setAside writes a batch table by table, and keeps for later what belongs to tables that are gone (dropped, or renamed away): one of them
 // must not keep the rows of all others from being marked. It returns the rest; with an error, some of that is not written.
-func (m *marker) park(ctx context.Context, batch []verdict) ([]verdict, error) {
+func (m *marker) setAside(ctx context.Context, batch []verdict) ([]verdict, error) {
 	var rest, gone []verdict
 	var errs []error
 	for _, group := range perTable(batch) {
@@ -28,7 +28,7 @@ func (m *marker) park(ctx context.Context, batch []verdict) ([]verdict, error) {
 		errs = append(errs, err)
 	}
 	m.mu.Lock()
-	m.parked = append(m.parked, gone...)
+	m.strays = append(m.strays, gone...)
 	m.writing = rest
 	m.mu.Unlock()
 	return rest, errors.Join(errs...)
@@ -58,29 +58,29 @@ func (m *marker) noteGone(err error) {
 	}
 }
 
-// parkedTimer fires when parked rows are to be tried again, never when there are none.
-func (m *marker) parkedTimer() (<-chan time.Time, func()) {
+// strayTimer fires when strays are to be tried again, never when there are none.
+func (m *marker) strayTimer() (<-chan time.Time, func()) {
 	m.mu.Lock()
-	n := len(m.parked)
+	n := len(m.strays)
 	m.mu.Unlock()
 	if n == 0 {
 		return nil, func() {}
 	}
-	timer := time.NewTimer(parkedEvery)
+	timer := time.NewTimer(straysEvery)
 	return timer.C, func() { timer.Stop() }
 }
 
-// retryParked tries the parked rows again, at most every parkedEvery unless it is the last time.
-func (m *marker) retryParked(ctx context.Context, last bool) {
+// retryStrays tries the strays again, at most every straysEvery unless it is the last time.
+func (m *marker) retryStrays(ctx context.Context, last bool) {
 	m.mu.Lock()
-	due := len(m.parked) > 0 && (last || time.Since(m.triedParked) >= parkedEvery)
-	parked := m.parked
+	due := len(m.strays) > 0 && (last || time.Since(m.tried) >= straysEvery)
+	strays := m.strays
 	m.mu.Unlock()
 	if !due || m.cfg.check() != nil {
 		return
 	}
 	var left, written []verdict
-	for _, group := range perTable(parked) {
+	for _, group := range perTable(strays) {
 		if m.writeOnce(ctx, group) != nil {
 			left = append(left, group...)
 		} else {
@@ -88,7 +88,7 @@ func (m *marker) retryParked(ctx context.Context, last bool) {
 		}
 	}
 	m.mu.Lock()
-	m.parked, m.triedParked = left, time.Now()
+	m.strays, m.tried = left, time.Now()
 	missing := m.missing
 	if len(left) == 0 {
 		m.gone, m.missing = nil, nil

@@ -51,7 +51,7 @@ func TestMissingTableHoldsItsOwnRowsOnly(t *testing.T) {
 		require.ErrorContains(t, b.err(), "5 rows wait")
 
 		rows.gone.Store(false)
-		advance(t, parkedEvery+time.Second)
+		advance(t, straysEvery+time.Second)
 		require.Len(t, b.names(), 10)
 		require.NoError(t, b.err())
 		b.finish()

@@ -29,8 +29,8 @@ func testConfig() relay.Config {
 	policy := retry.Policy{Backoff: []time.Duration{time.Second, 3 * time.Second}, Jitter: 0.2, MaxRetries: 100}
 	return relay.Config{
 		Source: "test", By: "test", Mode: relay.Auto, Start: "now", SaveInterval: time.Second,
-		InFlight: 40, InFlightBytes: 1 << 20, Unmarked: 100, MarkBatch: 10, MarkDelay: 20 * time.Millisecond,
-		Retry: policy, DedupeOnRestart: true, DrainTimeout: 10 * time.Second,
+		Limits: relay.Limits{InFlight: 40, InFlightBytes: 1 << 20, Unmarked: 100, MarkBatch: 10, MarkDelay: 20 * time.Millisecond},
+		Retry:  policy, DedupeOnRestart: true, DrainTimeout: 10 * time.Second,
 		Sweep: sweeper.Config{Interval: 30 * time.Second, Batch: 7, Grace: 0, Lease: relay.ClaimLease, Retry: policy},
 	}
 }

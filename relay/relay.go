@@ -1,3 +1,11 @@
+// Package relay is the pipeline of one source: binlog transactions in, Kafka records out, rows marked, checkpoint saved.
+//
+// The order of writes is Kafka ack, then the mark in MySQL, then the checkpoint in Redis; any other order loses or
+// repeats. The package holds no client library: it moves values between canal, router, kafka, store and checkpoint.
+//
+//	Reader.Next --> pump --> lines --> producer --ack--> marker --settled--> Tracker --safe--> saver
+//	                           ^                           ^
+//	                           +------- sweeper -----------+
 package relay
 
 import (
@@ -12,6 +20,7 @@ import (
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/sweeper"
@@ -44,26 +53,37 @@ type Relay struct {
 	// reckoning goes on from session to session.
 	reckoning *sweeper.Reckoning
 
-	mu      sync.Mutex
+	recoveries *recoveries
+	// tablesErr is why the tables could not be read again last; the housekeeping owns it.
+	tablesErr string
+
+	mu sync.Mutex
+	leading
+	primary
+	ticked time.Time
+}
+
+// leading is what this process does for the source, and has done.
+type leading struct {
 	role    Role
 	session *session
 	// streamed tells that a session has read the binlog before.
 	streamed bool
 	start    canal.Start
 	lastErr  error
-	// primaryErr is why the primary could not be asked last, nil when it could.
+}
+
+// primary is what is known of the primary.
+type primary struct {
+	// primaryErr is why it could not be asked last, nil when it could.
 	primaryErr error
-	// tablesErr is why the tables could not be read again last; the housekeeping owns it.
-	tablesErr  string
-	recoveries *recoveries
 	zone       time.Duration
 	zoneSet    bool
-	ticked     time.Time
 }
 
 // New returns a relay. Run starts it.
 func New(cfg Config, deps Deps, log zerolog.Logger) *Relay {
-	r := &Relay{cfg: cfg, deps: deps, log: log.With().Str("component", "relay").Logger(), role: RoleStandby}
+	r := &Relay{cfg: cfg, deps: deps, log: log.With().Str("component", "relay").Logger(), leading: leading{role: RoleStandby}}
 	r.ticked = time.Now()
 	r.recoveries = &recoveries{metrics: deps.Metrics, log: r.log}
 	r.reckoning = sweeper.NewReckoning(deps.Metrics)
@@ -163,4 +183,88 @@ func (r *Relay) delay(nextRetry string, committed time.Time) time.Duration {
 		return time.Second // the sweeper compares in SQL: it is right whatever the zone
 	}
 	return at.Add(-zone).Sub(committed)
+}
+
+// Config is how one source is relayed. Every field must be set; package config has the defaults.
+type Config struct {
+	// Source names the checkpoint, the lock and the metric label.
+	Source string
+	// By is who saves checkpoints: host and process id.
+	By   string
+	Mode Mode
+	// Start is where to begin when there is no checkpoint: StartNow or StartEarliest.
+	Start string
+	// SaveInterval is how often the checkpoint is saved.
+	SaveInterval time.Duration
+
+	Limits
+	// Order is what is promised of it. Relaxed wins over Hold.
+	Order order.Config
+
+	Retry retry.Policy
+	Sweep sweeper.Config
+	// CreateTopics makes a topic that does not exist, instead of waiting for somebody to.
+	CreateTopics bool
+	// DedupeOnRestart reads the ends of the topics at a start, so that what was published and not marked is not sent again.
+	DedupeOnRestart bool
+	// DrainTimeout bounds the clean stop.
+	DrainTimeout time.Duration
+}
+
+// Limits bound what is on its way.
+type Limits struct {
+	InFlight      int   // unacked rows
+	InFlightBytes int64 // unacked bytes
+	Unmarked      int   // acked rows that are not marked yet
+	MarkBatch     int   // rows that one UPDATE marks
+	MarkDelay     time.Duration
+}
+
+// Mode says whether the binlog is read.
+type Mode string
+
+// The modes.
+const (
+	Auto   Mode = "auto"   // stream and sweep; sweep alone, loudly, while the stream can't run
+	Stream Mode = "stream" // stream or fail
+	Sweep  Mode = "sweep"  // never touch the binlog
+)
+
+// ClaimLease is how long a claim of the sweeper keeps others off a row.
+const ClaimLease = 30 * time.Second
+
+// fatalError is an error that trying again does not mend.
+type fatalError struct{ error }
+
+// fatal makes persist give up.
+func fatal(err error) error { return fatalError{err} }
+
+// Unwrap returns the cause.
+func (e fatalError) Unwrap() error { return e.error }
+
+// persist calls do until it works, with backoff, and logs the first failure and the recovery. It returns ctx's error, or
+// a fatal one.
+func persist(ctx context.Context, log zerolog.Logger, what string, do func(context.Context) error) error {
+	backoff := retry.Doubling(200*time.Millisecond, 5*time.Second).Attempts()
+	for failures := 0; ; failures++ {
+		err := do(ctx)
+		if err == nil {
+			if failures > 0 {
+				log.Info().Str("what", what).Int("attempt", failures+1).Msg("works again")
+			}
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if _, ok := errors.AsType[fatalError](err); ok {
+			return err
+		}
+		if failures == 0 {
+			log.Error().Err(err).Str("what", what).Msg("failed, will go on trying")
+		}
+		if err := retry.Wait(ctx, backoff.Next()); err != nil {
+			return err
+		}
+	}
 }

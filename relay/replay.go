@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal/position"
+	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
 )
@@ -167,4 +169,107 @@ func (r *replay) judge(c *candidate, row store.Found, ok bool) replayVerdict {
 		return replayInKafka
 	}
 	return replayUnknown
+}
+
+// Where the binlog is read from a replica that lags, rows that are in the table already are still to come in the stream. When
+// the saved position is of no use they may have been sent long ago, or have just been recorded as the sweeper's. So the
+// replay window, in which the table is asked about each row, is then kept open until the replica has applied what the
+// primary had at the start.
+
+// untilApplied closes the window at the replica's end once it has applied all of that.
+func (s *session) untilApplied(ctx context.Context, upstream Upstream) error {
+	window := s.pump.replay
+	if !window.waits {
+		return nil
+	}
+	err := persist(ctx, s.log, "wait until the replica has applied what was committed before the start", func(ctx context.Context) error {
+		return upstream.Applied(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	var end position.Position
+	err = persist(ctx, s.log, "read the replica's binlog end", func(ctx context.Context) (err error) {
+		end, err = s.reader.End(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	window.applied.Store(&end)
+	return nil
+}
+
+// bound returns where the window ends; ok is false while that is not known.
+func (r *replay) bound() (until position.Position, ok bool) {
+	if !r.waits {
+		return r.until, true
+	}
+	if p := r.applied.Load(); p != nil {
+		return *p, true
+	}
+	return position.Position{}, false
+}
+
+// tail is the msg_ids that Kafka held at the start, from the checkpoint on: what was published before a crash and may
+// not be marked. It may be used concurrently; a nil tail knows nothing.
+type tail struct {
+	mu  sync.Mutex
+	ids *kafka.Published
+}
+
+func (t *tail) has(topic, msgID string) bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ids.Has(topic, msgID)
+}
+
+// forget frees the memory once nothing from before the crash can turn up any more.
+func (t *tail) forget() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ids = nil
+}
+
+const (
+	// tailLimit and tailTime bound the reading of Kafka at a start. Beyond them messages are sent that may be there.
+	tailLimit = 1_000_000
+	tailTime  = 10 * time.Second
+)
+
+// tail returns the msg_ids that Kafka holds from the checkpoint on. Anything odd means nothing is known. Rows that were
+// published and not marked are pending, so their topics are read too, from about when the checkpoint was saved.
+func (l *leadership) tail(ctx context.Context) *tail {
+	if !l.relay.cfg.DedupeOnRestart {
+		l.log.Info().Msg("kafka.dedupe_on_restart is off: what was published and not marked before the restart is sent again")
+		return nil
+	}
+	pending, err := l.relay.deps.Tables.Backlog.ClosedTopics(ctx, l.relay.cfg.Sweep.Lease, true)
+	if err != nil {
+		l.log.Warn().Err(err).Msg("topics of pending rows not read: some messages may be sent twice")
+	}
+	topics := make([]string, 0, len(l.offsets)+len(pending))
+	for topic := range l.offsets {
+		topics = append(topics, topic)
+	}
+	for _, name := range pending {
+		topics = append(topics, l.relay.deps.Router.Topic(&outbox.Row{Topic: name}))
+	}
+	if len(topics) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tailTime)
+	defer cancel()
+	ids, complete, err := l.relay.deps.Broker.TailMsgIDs(ctx, l.offsets, l.savedAt.Add(-time.Minute), topics, tailLimit)
+	if err != nil || !complete {
+		l.log.Warn().Err(err).Bool("complete", complete).Int("found", ids.Len()).
+			Msg("could not read all that was published before the restart, so that what was not marked may be sent twice: see that the relay may read its topics")
+	}
+	return &tail{ids: ids}
 }

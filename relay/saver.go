@@ -17,9 +17,7 @@ import (
 
 // saver adds up what has become safe and saves it. Redis being away delays the checkpoint and nothing else.
 type saver struct {
-	source  string
-	by      string
-	epoch   int64
+	savedBy
 	store   Checkpoints
 	tracker *Tracker
 	cursor  *canal.Cursor
@@ -32,6 +30,13 @@ type saver struct {
 
 	mu sync.Mutex
 	saving
+}
+
+// savedBy is whose checkpoints they are.
+type savedBy struct {
+	source string
+	by     string
+	epoch  int64
 }
 
 // saving is how far a saver has come.

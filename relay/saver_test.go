@@ -30,7 +30,7 @@ func newSaverBench(t *testing.T) *saverBench {
 	require.NoError(t, err)
 	b := &saverBench{store: &fakeCheckpoints{}, tracker: NewTracker(startPosition), log: &logBuffer{}}
 	b.saver = &saver{
-		source: "test", by: "me", epoch: 3, store: b.store, tracker: b.tracker, cursor: cursor,
+		savedBy: savedBy{source: "test", by: "me", epoch: 3}, store: b.store, tracker: b.tracker, cursor: cursor,
 		saving:  saving{dirty: true},
 		offsets: func() map[string]map[int32]int64 { return nil },
 		check:   func() error { return b.lost },

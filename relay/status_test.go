@@ -70,8 +70,8 @@ type stating struct {
 
 func (r *stating) State() canal.State { return r.state }
 
-// leading returns a relay with a session that streams.
-func leading(t *testing.T) (*Relay, *session, *stating) {
+// leadingRelay returns a relay with a session that streams.
+func leadingRelay(t *testing.T) (*Relay, *session, *stating) {
 	t.Helper()
 	r := newRelay()
 	f, b, reader := newFlowBench(), newSaverBench(t), &stating{}
@@ -124,7 +124,7 @@ func TestReadyTellsProgress(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
-				r, s, reader := leading(t)
+				r, s, reader := leadingRelay(t)
 				reader.state, s.flow.marker.failing, s.saver.err = tt.state, tt.mark, tt.save
 				reader.state.LastEvent = time.Now().Add(-tt.quiet)
 				var names []string
@@ -143,7 +143,7 @@ func TestReadyTellsProgress(t *testing.T) {
 
 func TestStatusOfALeader(t *testing.T) {
 	t.Parallel()
-	r, s, reader := leading(t)
+	r, s, reader := leadingRelay(t)
 	reader.state = canal.State{Connected: true, Read: endAt(7), Behind: 1500 * time.Millisecond, LastError: "reset"}
 	s.flow.marker.failing, s.saver.err = errors.New("locked"), errors.New("no redis")
 	topics{s.flow.lines}.Close("gone", "unknown topic", time.Hour)
@@ -177,7 +177,7 @@ func sweptReckoning(t *testing.T) *sweeper.Reckoning {
 
 func TestStatusOfASweeperAlone(t *testing.T) {
 	t.Parallel()
-	r, s, _ := leading(t)
+	r, s, _ := leadingRelay(t)
 	s.saver = nil
 	r.begin(s)
 	require.Equal(t, RoleSweep, r.Status().Role)

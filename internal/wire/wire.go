@@ -18,6 +18,7 @@ import (
 	"example.com/outbox-relay/internal/reports"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/mysql"
+	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/relay"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/retry/trouble"
@@ -116,11 +117,14 @@ func Relay(c *config.Config, s config.Source) relay.Config {
 	policy := retry.Policy{Backoff: c.Retry.Backoff, Jitter: c.Retry.Jitter, MaxRetries: c.Retry.MaxRetries}
 	return relay.Config{
 		Source: s.Name, By: Owner(), Mode: relay.Mode(s.Mode), Start: c.Checkpoint.Start, SaveInterval: c.Checkpoint.Interval,
-		InFlight: c.Limits.InFlight, InFlightBytes: int64(c.Limits.InFlightBytes), Unmarked: c.Limits.Unmarked,
-		MarkBatch: c.Limits.MarkBatch, MarkDelay: c.Limits.MarkDelay, Retry: policy, CreateTopics: c.Kafka.CreateTopics,
+		Limits: relay.Limits{
+			InFlight: c.Limits.InFlight, InFlightBytes: int64(c.Limits.InFlightBytes), Unmarked: c.Limits.Unmarked,
+			MarkBatch: c.Limits.MarkBatch, MarkDelay: c.Limits.MarkDelay,
+		},
+		Retry: policy, CreateTopics: c.Kafka.CreateTopics,
 		DedupeOnRestart: c.Kafka.DedupeOnRestart == "on",
 		DrainTimeout:    drainTimeout(c.Shutdown.Timeout),
-		HoldAfterDead:   c.Router.AfterDead == "hold", Relaxed: c.Router.Order == "relaxed",
+		Order:           order.Config{Hold: c.Router.AfterDead == "hold", Relaxed: c.Router.Order == "relaxed"},
 		Sweep: sweeper.Config{
 			Interval: c.Sweep.Interval, Batch: c.Sweep.Batch, Grace: c.Sweep.Grace, Lease: relay.ClaimLease, Retry: policy,
 		},
