@@ -22,8 +22,8 @@ func (l *Line[M]) CloseWith(m M, reason string, probeAt time.Time) Actions[M] {
 	return l.Close(reason, probeAt)
 }
 
-// CloseBehind closes the line because of the stream's next message, which has nothing that could be sent, and defers that
-// behind what is held. A probe that is still out does not open the line then, but has it drained.
+// CloseBehind closes the line because of the stream's next message, which has nothing that could be sent, and defers
+// that behind what is held. A probe that is still out does not open the line then, but has it drained.
 func (l *Line[M]) CloseBehind(m M, reason string, probeAt time.Time) Actions[M] {
 	l.held = append(l.held, m)
 	switch l.state {
@@ -36,8 +36,9 @@ func (l *Line[M]) CloseBehind(m M, reason string, probeAt time.Time) Actions[M] 
 	return l.Close(reason, probeAt)
 }
 
-// ProbeSlow reports that the stream's probe takes longer than messages are held for. Where the brokers have answered for
-// the topic it is closed meanwhile: they are up, so what is held would fill the windows in which other topics need places.
+// ProbeSlow reports that the stream's probe takes longer than messages are held for. Where the brokers have answered
+// for the topic it is closed meanwhile: they are up, so what is held would fill the windows in which other topics
+// need places.
 func (l *Line[M]) ProbeSlow() Actions[M] {
 	if l.state != Probing || !l.probe.reachable {
 		return Actions[M]{}
@@ -57,9 +58,9 @@ func (l *Line[M]) giveUp() []M {
 	return l.takeHeld()
 }
 
-// Rebuild starts the line as closed, because the table has rows of its that must go before anything newer. Those that a dead
-// process may have claimed can't be told from others before notBefore, which is zero when there are none. The line is
-// not probed before Recorded.
+// Rebuild starts the line as closed, because the table has rows of its that must go before anything newer. Those that
+// a dead process may have claimed can't be told from others before notBefore, which is zero when there are none. The
+// line is not probed before Recorded.
 func (l *Line[M]) Rebuild(notBefore time.Time) {
 	l.reason = "rows left in the table"
 	l.unrecorded = true

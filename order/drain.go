@@ -44,8 +44,8 @@ func (l *Line[M]) beginDrain() {
 	l.reason = ""
 }
 
-// Hold begins the last stretch of a drain: new messages are held. turn names the hold. ok is false when it is too early
-// for handing back, or a dead letter keeps the key. The table shows all that waits once Away is 0.
+// Hold begins the last stretch of a drain: new messages are held. turn names the hold. ok is false when it is too
+// early for handing back, or a dead letter keeps the key. The table shows all that waits once Away is 0.
 func (l *Line[M]) Hold(now time.Time) (turn int, ok bool) {
 	if l.state != Draining || now.Before(l.notBefore) || l.key != nil && len(l.key.letters) > 0 {
 		return 0, false
@@ -58,7 +58,8 @@ func (l *Line[M]) Hold(now time.Time) (turn int, ok bool) {
 // Away returns how many messages are on their way into the table, or in the hands of a flush.
 func (l *Line[M]) Away() int { return l.away }
 
-// Unhold gives up a hold, because it takes long or the sweeper can't go on: what was held is deferred, the drain goes on.
+// Unhold gives up a hold, because it takes long or the sweeper can't go on: what was held is deferred, the drain goes
+// on.
 func (l *Line[M]) Unhold(turn int) Actions[M] {
 	if l.state != Handing || l.turn != turn {
 		return Actions[M]{}
@@ -70,8 +71,8 @@ func (l *Line[M]) Unhold(turn int) Actions[M] {
 // Turn returns the number of the last hold or flush.
 func (l *Line[M]) Turn() int { return l.turn }
 
-// HandBack ends a drain whose rows are all sent. Where a message was acked, what was held is flushed; else the first of it is
-// the next probe. ok is false when the line had to give up holding meanwhile, so that the drain must go on.
+// HandBack ends a drain whose rows are all sent. Where a message was acked, what was held is flushed; else the first
+// of it is the next probe. ok is false when the line had to give up holding meanwhile, so that the drain must go on.
 func (l *Line[M]) HandBack() (do Actions[M], ok bool) {
 	switch {
 	case l.state != Handing:
@@ -83,8 +84,8 @@ func (l *Line[M]) HandBack() (do Actions[M], ok bool) {
 	return l.beginFlush(), true
 }
 
-// Open reports for the sweeper that what is held may go: its lone message to the topic is acked, or it has drained the line.
-// ok is false when the line does not open by that.
+// Open reports for the sweeper that what is held may go: its lone message to the topic is acked, or it has drained
+// the line. ok is false when the line does not open by that.
 func (l *Line[M]) Open() (do Actions[M], ok bool) {
 	if l.state == Handing {
 		return l.HandBack()
@@ -99,9 +100,9 @@ func (l *Line[M]) beginFlush() Actions[M] {
 	return Actions[M]{Flush: l.turn}
 }
 
-// Take returns what a flush sends next. Each message is asked about by Flushes before it is sent. With nothing left the
-// line is open: a message admitted after that is passed on later than all of them. When the line was closed meanwhile,
-// nothing is returned and opened is false.
+// Take returns what a flush sends next. Each message is asked about by Flushes before it is sent. With nothing left
+// the line is open: a message admitted after that is passed on later than all of them. When the line was closed
+// meanwhile, nothing is returned and opened is false.
 func (l *Line[M]) Take(turn int) (batch []M, opened bool) {
 	if l.state != Flushing || l.turn != turn {
 		return nil, false
@@ -118,8 +119,8 @@ func (l *Line[M]) Take(turn int) (batch []M, opened bool) {
 	return nil, true
 }
 
-// Flushes reports whether a message that Take has returned may still be sent. If so it is not the line's any more; if not
-// it is deferred, and counted as that already.
+// Flushes reports whether a message that Take has returned may still be sent. If so it is not the line's any more; if
+// not it is deferred, and counted as that already.
 func (l *Line[M]) Flushes(turn int) bool {
 	if l.state != Flushing || l.turn != turn {
 		return false

@@ -28,8 +28,8 @@ type letter struct {
 	written uint64 // the round in which the table said so first, 0 when it does not yet
 }
 
-// behind reports whether a row waits behind one of the dead letters: in its table those with a lower id, and any of another
-// table, with whose ids its own can't be compared.
+// behind reports whether a row waits behind one of the dead letters: in its table those with a lower id, and any of
+// another table, with whose ids its own can't be compared.
 func (k *key) behind(ref outbox.Ref) bool {
 	for id := range k.letters {
 		if id.table != ref.Table || id.id < ref.ID {
@@ -39,8 +39,8 @@ func (k *key) behind(ref outbox.Ref) bool {
 	return false
 }
 
-// comes notes that a row is parked. One with a lower id than the dead letters has committed later, or is read again. It may
-// go by id.
+// comes notes that a row is parked. One with a lower id than the dead letters has committed later, or is read again.
+// It may go by id.
 func (l *Line[M]) comes(ref outbox.Ref) {
 	if !l.key.behind(ref) {
 		l.hint()
@@ -69,8 +69,8 @@ func (s *Lines[M]) keyed(name Name) *Line[M] {
 // Parked reports that the table has parked rows of a key, which need not be known.
 func (s *Lines[M]) Parked(key uint64) { s.keyed(Name{Key: key}) }
 
-// Died reports that a message is a dead letter, before the table says so: from now on its key waits. The key is 0 where
-// nothing waits behind it. The actions are those of the line that is returned.
+// Died reports that a message is a dead letter, before the table says so: from now on its key waits. The key is 0
+// where nothing waits behind it. The actions are those of the line that is returned.
 func (s *Lines[M]) Died(ref outbox.Ref, line Name) (l *Line[M], do Actions[M]) {
 	if !s.cfg.Hold {
 		return nil, do
@@ -121,8 +121,8 @@ func (s *Lines[M]) remove(dead *letter, retried bool) {
 	l.hint()
 }
 
-// Blocked reports that nothing that the table has of a key may be sent, for dead letters are before it. The key is closed
-// until one is decided about, or something comes that is before them.
+// Blocked reports that nothing that the table has of a key may be sent, for dead letters are before it. The key is
+// closed until one is decided about, or something comes that is before them.
 func (l *Line[M]) Blocked() {
 	if l.state == Draining && l.key != nil && !l.key.news && len(l.key.letters) > 0 {
 		l.become(Closed)
@@ -164,8 +164,8 @@ func (s *Lines[M]) TurnOf(key uint64, ref outbox.Ref) Turn {
 	return Goes
 }
 
-// Overtook returns the msg_id of a dead letter that a message which was just acked has passed: both were on their way when
-// it died. "" when there is none.
+// Overtook returns the msg_id of a dead letter that a message which was just acked has passed: both were on their way
+// when it died. "" when there is none.
 func (s *Lines[M]) Overtook(m M) string {
 	if len(s.keys) == 0 {
 		return ""
@@ -185,8 +185,8 @@ func (s *Lines[M]) Overtook(m M) string {
 // BeginRound begins a reading of the dead letters.
 func (s *Lines[M]) BeginRound() { s.round++ }
 
-// Compare returns what a round has found dead that was not known, and what is known and not dead any more: of that only
-// what the table had said before the round began. Tables that could not be read are not in dead.
+// Compare returns what a round has found dead that was not known, and what is known and not dead any more: of that
+// only what the table had said before the round began. Tables that could not be read are not in dead.
 func (s *Lines[M]) Compare(dead map[outbox.Table][]uint64) (unknown map[outbox.Table][]uint64, gone []outbox.Ref) {
 	unknown = map[outbox.Table][]uint64{}
 	still := make(map[letterID]bool, len(s.letters))

@@ -1,6 +1,6 @@
-// Package order keeps the order of messages that have to wait. A Line is a pure state machine: events go in, and what is
-// to be done comes out. It does no I/O, knows no clock and no timer, starts no goroutine and takes no lock; the caller
-// (relay.Lines) has all of that, and carries out what comes out after it has left its lock.
+// Package order keeps the order of messages that have to wait. A Line is a pure state machine: events go in, and what
+// is to be done comes out. It does no I/O, knows no clock and no timer, starts no goroutine and takes no lock; the
+// caller (relay.Lines) has all of that, and carries out what comes out after it has left its lock.
 //
 // There is a line for each topic, and one for each key that waits behind a dead letter. Both have the same states:
 //
@@ -12,9 +12,9 @@
 //   - Handing: the sweeper sends the last of it, the stream holds.
 //   - Flushing: what was held is sent, in order, and what comes meanwhile is held behind it.
 //
-// A topic begins as Fresh, is Closed by a refusal, and Draining once a probe of the sweeper's was acked. A key begins as
-// Draining with the death of its message, since something older of it may be left to send; it is Closed while all that
-// waits is behind a dead letter, and its line is forgotten once it is Open.
+// A topic begins as Fresh, is Closed by a refusal, and Draining once a probe of the sweeper's was acked. A key begins
+// as Draining with the death of its message, since something older of it may be left to send; it is Closed while all
+// that waits is behind a dead letter, and its line is forgotten once it is Open.
 //
 // The guarantee is that of the messages which a line passes on, none passes an older one of the same line. Lines are
 // independent of each other: probes, drains and hand-backs of many may go on side by side. An event costs the same
@@ -175,8 +175,8 @@ func (l *Line[M]) become(s State) {
 	l.of.note(l)
 }
 
-// Deferring counts a message as on its way into the table that is not in the line any more: it was about to be sent, or
-// was refused together with others.
+// Deferring counts a message as on its way into the table that is not in the line any more: it was about to be sent,
+// or was refused together with others.
 func (l *Line[M]) Deferring() { l.away++ }
 
 // Deferred reports that the table shows one deferred message more, or that one in the hands of a flush has gone on.
@@ -192,8 +192,9 @@ func (l *Line[M]) Failed() { l.probe.failing-- }
 // Reached reports whether the brokers have answered for the topic whose probe is on its way.
 func (l *Line[M]) Reached(answered bool) { l.probe.reachable = answered }
 
-// ProbeAcked reports that the lone message of a topic that was Probing is acked. What was held goes first. Where the topic
-// was closed because the probe took long, it is drained instead; where it was closed for another reason, that stands.
+// ProbeAcked reports that the lone message of a topic that was Probing is acked. What was held goes first. Where the
+// topic was closed because the probe took long, it is drained instead; where it was closed for another reason, that
+// stands.
 func (l *Line[M]) ProbeAcked() Actions[M] {
 	switch {
 	case l.probe.late:
@@ -249,7 +250,8 @@ func (l *Line[M]) Refused(key []byte, msgID string) {
 // maxRefused bounds the keys remembered per topic; a batch that is refused has seldom more.
 const maxRefused = 1000
 
-// Passed returns the msg_id of the refused message that an acked one of the same key has passed, "" when there is none.
+// Passed returns the msg_id of the refused message that an acked one of the same key has passed, "" when there is
+// none.
 func (l *Line[M]) Passed(key []byte) string {
 	if l.refused == nil {
 		return ""

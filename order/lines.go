@@ -7,8 +7,8 @@ import (
 
 // Config is what is promised.
 type Config struct {
-	// Relaxed lets new messages of a topic pass those that wait in the table: a topic that takes messages again is open at
-	// once, and what was deferred goes with the next sweeps, in no order with it.
+	// Relaxed lets new messages of a topic pass those that wait in the table: a topic that takes messages again is open
+	// at once, and what was deferred goes with the next sweeps, in no order with it.
 	Relaxed bool
 	// Hold lets a key wait behind its dead letter. Without it only the keys are here of which an earlier process has
 	// parked rows.

@@ -43,8 +43,8 @@ func (l *Line[M]) Report(o Outcome, now time.Time) Actions[M] {
 	return Actions[M]{}
 }
 
-// At returns the line that the sweeper means: that of a topic is made if needed, of a key that does not wait any more it is
-// nil. A key's topic may have become known meanwhile.
+// At returns the line that the sweeper means: that of a topic is made if needed, of a key that does not wait any more
+// it is nil. A key's topic may have become known meanwhile.
 func (s *Lines[M]) At(name Name) *Line[M] {
 	if name.Key == 0 {
 		return s.Topic(name.Topic)

@@ -19,11 +19,11 @@ import (
 // rewrite lets the scripts say what the machine does now. Read the difference before it is kept.
 var rewrite = flag.Bool("order.rewrite", false, "write what the scripts print into their files")
 
-// TestScripts plays the scripts in testdata. A script is a list of blocks, each of which is some events, a line of dashes,
-// and what comes out: what is to be done, and where the line stands then.
+// TestScripts plays the scripts in testdata. A script is a list of blocks, each of which is some events, a line of
+// dashes, and what comes out: what is to be done, and where the line stands then.
 //
-// Messages are numbers, which are also their rows' ids. A script has one topic, and one key, whose messages are written
-// with a k before them; "k" before an event is that event of the key's line. A # begins a comment.
+// Messages are numbers, which are also their rows' ids. A script has one topic, and one key, whose messages are
+// written with a k before them; "k" before an event is that event of the key's line. A # begins a comment.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")

@@ -9,8 +9,8 @@ import (
 	"example.com/outbox-relay/test/bubble"
 )
 
-// A topic that comes after a restart is noticed as one that comes before it is: what waits for it need not wait for its next try,
-// which may be far.
+// A topic that comes after a restart is noticed as one that comes before it is: what waits for it need not wait for
+// its next try, which may be far.
 func TestTopicThatComesAfterARestart(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

@@ -59,8 +59,8 @@ func (b *bodies) fill(ctx context.Context, rows []*outbox.Row) []error {
 	return errs
 }
 
-// fillGroup fills rows of the stream that go on next. Brokers that are away are waited for: nothing could be sent anyway. When
-// only some bodies can't be had, their rows say why.
+// fillGroup fills rows of the stream that go on next. Brokers that are away are waited for: nothing could be sent
+// anyway. When only some bodies can't be had, their rows say why.
 func (p *pump) fillGroup(ctx context.Context, group []*candidate) error {
 	rows := make([]*outbox.Row, len(group))
 	for i, c := range group {
@@ -84,8 +84,8 @@ func (p *pump) fillGroup(ctx context.Context, group []*candidate) error {
 	}
 }
 
-// staged returns the rows, from the first on, whose bodies are read together. Those of topics that defer everything are not
-// read: a staging partition that does not answer takes seconds each time, in which nothing flows.
+// staged returns the rows, from the first on, whose bodies are read together. Those of topics that defer everything
+// are not read: a staging partition that does not answer takes seconds each time, in which nothing flows.
 func (p *pump) staged(candidates []candidate, verdicts []replayVerdict) (group []*candidate, until int) {
 	for i := range candidates {
 		if len(group) == p.bodies.next() {
@@ -102,7 +102,8 @@ func (p *pump) staged(candidates []candidate, verdicts []replayVerdict) (group [
 	return group, len(candidates)
 }
 
-// unread brings a row on its way whose body was not read: to the table, or where all go if its topic does not defer any more.
+// unread brings a row on its way whose body was not read: to the table, or where all go if its topic does not defer
+// any more.
 func (p *pump) unread(ctx context.Context, c *candidate, origin string) error {
 	it := p.item(c, origin)
 	it.slot = p.flow.lines.slotOf(&c.row, p.router.Key(&c.row))
@@ -135,9 +136,9 @@ func (f *flow) bodyless(ctx context.Context, it *item, topic string, err error) 
 	return nil
 }
 
-// Fill brings staged bodies into rows of the sweeper's, as many from the first on as may be in memory together, and returns
-// how many that are and why one of them has none. Behind a body that may come later it reads no more: nothing is sent there, and
-// each reading of a partition that does not answer takes seconds of the rows' claims.
+// Fill brings staged bodies into rows of the sweeper's, as many from the first on as may be in memory together, and
+// returns how many that are and why one of them has none. Behind a body that may come later it reads no more: nothing
+// is sent there, and each reading of a partition that does not answer takes seconds of the rows' claims.
 func (p *publisher) Fill(ctx context.Context, rows []outbox.Row) (n int, errs []error) {
 	errs = make([]error, 0, len(rows))
 	taken, late := 0, false

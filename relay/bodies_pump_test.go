@@ -160,14 +160,15 @@ func TestBodiesOfTheReplayWindowAreLetGo(t *testing.T) {
 	assert.LessOrEqual(t, broker.most, 2*bodyGroup)
 }
 
-// Whatever the sweeper and a flush do at the same moment, a message without a body is deferred and its topic does not open.
+// Whatever the sweeper and a flush do at the same moment, a message without a body is deferred and its topic does not
+// open.
 func TestBodylessMessageBesideProbesAndFlushes(t *testing.T) {
 	t.Parallel()
 	for _, other := range []string{"Probe", "Flush"} {
 		t.Run(other, func(t *testing.T) {
 			t.Parallel()
 			for range 20000 {
-				b := newGateBench()
+				b := newLinesBench()
 				b.pass(t.Context(), map[string]int{"Probe": 0, "Flush": 3}[other])
 				b.next++
 				it := itemOf(b.tracker, b.next, b.topic, "k")
@@ -190,7 +191,8 @@ func TestBodylessMessageBesideProbesAndFlushes(t *testing.T) {
 	}
 }
 
-// Nothing is sent behind a body that does not come. So the sweeper does not ask for more of them while its claims run out.
+// Nothing is sent behind a body that does not come. So the sweeper does not ask for more of them while its claims run
+// out.
 func TestFillStopsAtABodyThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

@@ -20,16 +20,16 @@ func TestBodylessMessageInEachState(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		state string
-		reach func(*gateBench, context.Context)
+		reach func(*linesBench, context.Context)
 		left  []string // deferred, in order
 		then  order.State
 	}{
-		{"Fresh", func(*gateBench, context.Context) {}, []string{"m1"}, order.Closed},
-		{"Probing", func(b *gateBench, ctx context.Context) { b.pass(ctx, 3) }, []string{"m2", "m3", "m4"}, order.Closed},
-		{"Open", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1); b.ackProbe(ctx) }, []string{"m2"}, order.Closed},
-		{"Closed", func(b *gateBench, ctx context.Context) { b.Close("orders", "gone", 0); b.pass(ctx, 1) }, []string{"m1", "m2"}, order.Closed},
-		{"Draining", func(b *gateBench, ctx context.Context) { b.closeAndDrain(true); b.pass(ctx, 1) }, []string{"m1", "m2"}, order.Draining},
-		{"Handing", func(b *gateBench, ctx context.Context) {
+		{"Fresh", func(*linesBench, context.Context) {}, []string{"m1"}, order.Closed},
+		{"Probing", func(b *linesBench, ctx context.Context) { b.pass(ctx, 3) }, []string{"m2", "m3", "m4"}, order.Closed},
+		{"Open", func(b *linesBench, ctx context.Context) { b.pass(ctx, 1); b.ackProbe(ctx) }, []string{"m2"}, order.Closed},
+		{"Closed", func(b *linesBench, ctx context.Context) { b.Close("orders", "gone", 0); b.pass(ctx, 1) }, []string{"m1", "m2"}, order.Closed},
+		{"Draining", func(b *linesBench, ctx context.Context) { b.closeAndDrain(true); b.pass(ctx, 1) }, []string{"m1", "m2"}, order.Draining},
+		{"Handing", func(b *linesBench, ctx context.Context) {
 			b.closeAndDrain(true)
 			require.True(t, b.Hold(ctx, "orders"))
 			b.pass(ctx, 2)
@@ -37,7 +37,7 @@ func TestBodylessMessageInEachState(t *testing.T) {
 	} {
 		t.Run(tt.state, func(t *testing.T) {
 			t.Parallel()
-			b := newGateBench()
+			b := newLinesBench()
 			tt.reach(b, t.Context())
 			b.next++
 			b.closeBehind(b.topic, itemOf(b.tracker, b.next, b.topic, "k"), "no body", time.Time{})
@@ -52,7 +52,7 @@ func TestBodylessMessageInEachState(t *testing.T) {
 // The probe that was out when a message without a body came is acked: what waits in the table goes first.
 func TestProbeAckedBehindABodylessMessage(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
+	b := newLinesBench()
 	b.pass(t.Context(), 2)
 	b.next++
 	b.closeBehind(b.topic, itemOf(b.tracker, b.next, b.topic, "k"), "no body", time.Time{})

@@ -11,8 +11,8 @@ import (
 	"example.com/outbox-relay/test/bubble"
 )
 
-// A process dies in a drain after it has sent rows and before it has marked them: the next one finds them in Kafka, takes
-// them up as soon as their claims are over, and sends none twice. With or without a replay window.
+// A process dies in a drain after it has sent rows and before it has marked them: the next one finds them in Kafka,
+// takes them up as soon as their claims are over, and sends none twice. With or without a replay window.
 func TestCrashInADrainAfterSending(t *testing.T) {
 	t.Parallel()
 	for name, window := range map[string]bool{"ReplayWindow": true, "NothingToReplay": false} {

@@ -24,8 +24,8 @@ import (
 // faultRuns is how many stories TestRelayUnderFaults tries, each about a second; a nightly run wants 1000.
 var faultRuns = flag.Int("relay.faults", 30, "stories for TestRelayUnderFaults to try")
 
-// checkTimes is rapid.Check with a number of checks of its own. rapid knows one for all tests: no other may run beside it,
-// so the caller must not be parallel.
+// checkTimes is rapid.Check with a number of checks of its own. rapid knows one for all tests: no other may run
+// beside it, so the caller must not be parallel.
 func checkTimes(t *testing.T, n int, property func(*rapid.T)) {
 	t.Helper()
 	checks := flag.Lookup("rapid.checks").Value
@@ -80,10 +80,10 @@ type story struct {
 	crashed    sync.WaitGroup
 }
 
-// TestRelayUnderFaults is the promise under everything that can happen at once: topics that come and go, messages that can't be
-// sent and a person who decides about them, Kafka and the database away, crashes and clean restarts, a lost checkpoint. After
-// the last fault heals everything is delivered, and in order per key as far as the manner promises it: strict ones keep the order
-// of each key, and with hold no message passes a dead letter of its key.
+// TestRelayUnderFaults is the promise under everything that can happen at once: topics that come and go, messages
+// that can't be sent and a person who decides about them, Kafka and the database away, crashes and clean restarts, a
+// lost checkpoint. After the last fault heals everything is delivered, and in order per key as far as the manner
+// promises it: strict ones keep the order of each key, and with hold no message passes a dead letter of its key.
 func TestRelayUnderFaults(t *testing.T) {
 	checkTimes(t, *faultRuns, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
@@ -155,9 +155,8 @@ func (s *story) tell(steps []int) {
 	s.settle()
 	s.stop()
 	s.crashed.Wait()
-	// What was published before the first checkpoint, or since one that was lost, or while Kafka can't be read at the start, is not
-	// looked up: the windows bound it.
-	// Otherwise a crash leaves no copies.
+	// What was published before the first checkpoint, or since one that was lost, or while Kafka can't be read at the
+	// start, is not looked up: the windows bound it. Otherwise a crash leaves no copies.
 	cfg := s.m.config()
 	windows := cfg.InFlight*s.crashes + (cfg.InFlight+cfg.Unmarked)*(s.lost+s.w.blind)
 	assert.LessOrEqual(s.t, s.w.judge(s.t, s.m.ordered), windows, "copies")
@@ -214,7 +213,8 @@ func (s *story) step(step int) {
 	}
 }
 
-// stop stops the relay cleanly. One that has just lost its lock, or learns by its last save that it is fenced, says so.
+// stop stops the relay cleanly. One that has just lost its lock, or learns by its last save that it is fenced, says
+// so.
 func (s *story) stop() {
 	if err := s.p.stop(); !errors.Is(err, checkpoint.ErrFenced) && !errors.Is(err, relay.ErrLockLost) {
 		require.NoError(s.t, err)

@@ -19,11 +19,11 @@ import (
 	"example.com/outbox-relay/sweeper"
 )
 
-// flow brings rows from the pump through their lines and the producer to the marker, and accounts for them on the way: the
-// windows, the offsets, the metrics. It is the lines' sink and gets the producer's results.
+// flow brings rows from the pump through their lines and the producer to the marker, and accounts for them on the
+// way: the windows, the offsets, the metrics. It is the lines' sink and gets the producer's results.
 //
-// The way of a row: publish, admit (the line of its key, then that of its topic), onward, hand, result, acked, settled. Where
-// it leaves that way for the table it goes leave, settled.
+// The way of a row: publish, admit (the line of its key, then that of its topic), onward, hand, result, acked,
+// settled. Where it leaves that way for the table it goes leave, settled.
 type flow struct {
 	outlet
 	lines  *Lines
@@ -56,7 +56,8 @@ type flowParts struct {
 	log       zerolog.Logger
 }
 
-// newFlow connects the parts that every session has. The producer is not made before all else is there to take its results.
+// newFlow connects the parts that every session has. The producer is not made before all else is there to take its
+// results.
 func newFlow(p flowParts) (*flow, error) {
 	f := &flow{
 		outlet: outlet{fail: p.fail}, prober: newProber(p.broker, p.cfg.CreateTopics, p.log), rows: p.tables.Lookup,
@@ -93,7 +94,8 @@ func (f *flow) publish(ctx context.Context, it *item) error {
 		return err
 	}
 	if limit > 0 && it.size > limit {
-		return f.refuse(ctx, it, it.topic.Name().Topic, words.RefusedTooLarge, "the topic takes smaller messages only: raise its max.message.bytes and retry the message")
+		return f.refuse(ctx, it, it.topic.Name().Topic, words.RefusedTooLarge,
+			"the topic takes smaller messages only: raise its max.message.bytes and retry the message")
 	}
 	if err := f.reserve(ctx, it); err != nil {
 		return err

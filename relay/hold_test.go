@@ -95,7 +95,8 @@ func TestRetriedLetterThatDiesAgainHoldsItsKey(t *testing.T) {
 	})
 }
 
-// Two dead letters of a key: what lies between goes once the first is decided about, what is behind the second waits on.
+// Two dead letters of a key: what lies between goes once the first is decided about, what is behind the second waits
+// on.
 func TestKeyBetweenTwoDeadLetters(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -181,7 +182,8 @@ func TestHeldKeySurvivesAKill(t *testing.T) {
 	}
 }
 
-// A person retries the letter by SQL while no relay runs: nothing in the table tells that it was one. It goes first all the same.
+// A person retries the letter by SQL while no relay runs: nothing in the table tells that it was one. It goes first
+// all the same.
 func TestLetterRetriedWhileNoRelayRuns(t *testing.T) {
 	t.Parallel()
 	for name, what := range map[string]decision{"ByCommand": retryIt, "BySQL": retryBySQL} {
@@ -221,8 +223,8 @@ func TestLetterRetriedForLater(t *testing.T) {
 	})
 }
 
-// The process is killed after the followers were parked and before the table was told of the dead letter. The next one finds
-// parked rows and no dead letter: they wait until the stream has read that one again.
+// The process is killed after the followers were parked and before the table was told of the dead letter. The next
+// one finds parked rows and no dead letter: they wait until the stream has read that one again.
 func TestKilledBetweenParkingAndTheDeath(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -358,8 +360,8 @@ func relaxedTopic(t *testing.T, w *world, cfg relay.Config) (p *process, backlog
 	return p, backlog
 }
 
-// With order: relaxed a topic that has appeared takes new messages at once, however much waits in the table; with strict they
-// wait behind that.
+// With order: relaxed a topic that has appeared takes new messages at once, however much waits in the table; with
+// strict they wait behind that.
 func TestRelaxedLetsNewMessagesPassTheBacklog(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]manner{"Relaxed": {relaxed: true}, "Strict": {}} {

@@ -11,8 +11,8 @@ import (
 	"example.com/outbox-relay/store"
 )
 
-// item is one row of the stream on its way to being settled. It has one owner at a time: the pump, then its line or the
-// producer, then the marker.
+// item is one row of the stream on its way to being settled. It has one owner at a time: the pump, then its line or
+// the producer, then the marker.
 type item struct {
 	ref outbox.Ref
 	txn *Txn

@@ -99,8 +99,8 @@ func (l *leadership) report(err error, failures int) {
 	event.Err(err).Msg("session ended, starts again from the safe position")
 }
 
-// check returns ErrLockLost when the lock is not surely held any more. It is asked before anything that only the leader may
-// do, so that a process which was stopped for a while does none of it when it wakes.
+// check returns ErrLockLost when the lock is not surely held any more. It is asked before anything that only the
+// leader may do, so that a process which was stopped for a while does none of it when it wakes.
 func (l *leadership) check() error {
 	if !l.held.Valid() {
 		return ErrLockLost
@@ -108,7 +108,8 @@ func (l *leadership) check() error {
 	return nil
 }
 
-// load takes a new epoch and reads the checkpoint. Redis is waited for: an unreadable checkpoint is never taken for none.
+// load takes a new epoch and reads the checkpoint. Redis is waited for: an unreadable checkpoint is never taken for
+// none.
 func (l *leadership) load(ctx context.Context) error {
 	r := l.relay
 	r.setRole(RoleStarting)
@@ -276,7 +277,8 @@ func (l *leadership) resolve(ctx context.Context, reader Reader) (canal.Start, e
 	return start, nil
 }
 
-// started notes how the stream begins. It has ended once what was pending is recorded and the replay window has passed.
+// started notes how the stream begins. It has ended once what was pending is recorded and the replay window has
+// passed.
 func (l *leadership) started(start canal.Start, window *replay, everything bool) *recovery {
 	saved, parts := "", 1
 	if l.have {
@@ -298,8 +300,8 @@ func (l *leadership) note(start canal.Start) string {
 	return "recovered: " + start.Recovery
 }
 
-// rebuild closes the topics that have rows in the table which must go before anything newer, and reads which keys wait. left
-// tells that there are such rows.
+// rebuild closes the topics that have rows in the table which must go before anything newer, and reads which keys
+// wait. left tells that there are such rows.
 func (l *leadership) rebuild(ctx context.Context, p parts, everything bool) (left bool, err error) {
 	if p.letters.hold {
 		if err := l.relay.deps.Tables.Letters.CanPark(); err != nil {

@@ -11,16 +11,18 @@ import (
 	"example.com/outbox-relay/sweeper"
 )
 
-// errLeft ends a session that has come to rows which the stream can't bring although they are in the binlog: their columns
-// can't be told any more. The sweeper would send them some time after newer rows of their keys. So the next session begins as one
-// without a usable position does: whatever is pending is recorded as the sweeper's, and goes first.
+// errLeft ends a session that has come to rows which the stream can't bring although they are in the binlog: their
+// columns can't be told any more. The sweeper would send them some time after newer rows of their keys. So the next
+// session begins as one without a usable position does: whatever is pending is recorded as the sweeper's, and goes
+// first.
 var errLeft = errors.New("rows of the binlog can't be read in their old shape, the table brings them before anything newer of their topics")
 
-// leftPause is the least time between two such sessions. What is left within it is swept without an order to newer rows.
+// leftPause is the least time between two such sessions. What is left within it is swept without an order to newer
+// rows.
 const leftPause = 10 * time.Second
 
-// leaves reports whether a transaction has rows because of which the session has to end. Those of the replay window of a
-// session that has recorded everything are recorded already.
+// leaves reports whether a transaction has rows because of which the session has to end. Those of the replay window
+// of a session that has recorded everything are recorded already.
 func (p *pump) leaves(txn *canal.Transaction) bool {
 	if p.leaving.everything && !p.replay.over {
 		return false
@@ -37,8 +39,9 @@ func (l *leadership) mayLeave() bool {
 	return true
 }
 
-// tellMissed counts what the transaction leaves to the sweeper, and tells the reckoning. It comes before the transaction is
-// tracked: the sweeper waits until that is settled, so it knows why a row is its own before it takes it up.
+// tellMissed counts what the transaction leaves to the sweeper, and tells the reckoning. It comes before the
+// transaction is tracked: the sweeper waits until that is settled, so it knows why a row is its own before it takes
+// it up.
 func (p *pump) tellMissed(txn *canal.Transaction) {
 	skipped := func(reason string, n int) { p.flow.metrics.StreamSkipped.WithLabelValues(reason).Add(float64(n)) }
 	for reason, n := range txn.Missed {
@@ -88,9 +91,9 @@ func reconciled(r *sweeper.Reckoning) *Reconciliation {
 const recordBatch = 1000
 
 // record defers every row that was pending when the stream started at the binlog's present end. Until that is done
-// the position is not saved, because it would cover rows that nothing but a lucky sweep remembers, and the topics of those rows are not
-// drained, because a drain goes by the deferred rows. Rows that are committed meanwhile may be deferred too; that costs an
-// UPDATE and does no harm.
+// the position is not saved, because it would cover rows that nothing but a lucky sweep remembers, and the topics of
+// those rows are not drained, because a drain goes by the deferred rows. Rows that are committed meanwhile may be
+// deferred too; that costs an UPDATE and does no harm.
 func (s *session) record(ctx context.Context, rows Backlog) error {
 	var last map[outbox.Table]uint64
 	err := persist(ctx, s.log, "read the last ids", func(ctx context.Context) (err error) {

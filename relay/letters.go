@@ -12,10 +12,10 @@ import (
 	"example.com/outbox-relay/store"
 )
 
-// letters follows the table's dead letters, behind which keys wait (router.after_dead: hold). While a key waits, the stream
-// parks its messages and the sweeper parks its rows: they wait in the table, out of every query's sight, at a time that
-// tells their key (store.Slot). When a person has decided about the dead letter, the sweeper sends what is parked by id,
-// and at last, while the stream holds the key's new messages in memory, the rest.
+// letters follows the table's dead letters, behind which keys wait (router.after_dead: hold). While a key waits, the
+// stream parks its messages and the sweeper parks its rows: they wait in the table, out of every query's sight, at a
+// time that tells their key (store.Slot). When a person has decided about the dead letter, the sweeper sends what is
+// parked by id, and at last, while the stream holds the key's new messages in memory, the rest.
 //
 // What is known of letters is never more than what the table says: dead letters are status 4, waiting keys have rows
 // parked. load reads both before the first message is sent, so a restart forgets nothing.
@@ -66,8 +66,8 @@ func (k *letters) TurnOf(name order.Name, ref outbox.Ref) order.Turn {
 }
 
 const (
-	// slotsEvery is how often the table is asked for parked rows that nobody knows of, as a late UPDATE of an earlier session
-	// may leave them.
+	// slotsEvery is how often the table is asked for parked rows that nobody knows of, as a late UPDATE of an earlier
+	// session may leave them.
 	slotsEvery = 2 * time.Minute
 	// refreshShare bounds the time that reading the dead letters takes: there may be very many.
 	refreshShare = 10
@@ -85,8 +85,8 @@ func (k *letters) load(ctx context.Context) error {
 	return nil
 }
 
-// Refresh follows what persons have done to dead letters: one that was retried is parked, to go first, and its key may go on;
-// a new one holds its key. It is called before each pass.
+// Refresh follows what persons have done to dead letters: one that was retried is parked, to go first, and its key
+// may go on; a new one holds its key. It is called before each pass.
 func (k *letters) Refresh(ctx context.Context) error {
 	began := time.Now()
 	if !k.spent.Swap(false) && began.Before(k.refreshAfter) {

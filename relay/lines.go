@@ -13,15 +13,15 @@ import (
 	"example.com/outbox-relay/store"
 )
 
-// Lines are the lines in which messages wait: for their topic, while it takes none, and for their key, behind a dead letter
-// (DESIGN 4a). What happens to a line is order's to decide. Here is what that has no part in: the lock, the clock, and
-// carrying out what is decided.
+// Lines are the lines in which messages wait: for their topic, while it takes none, and for their key, behind a dead
+// letter (DESIGN 4a). What happens to a line is order's to decide. Here is what that has no part in: the lock, the
+// clock, and carrying out what is decided.
 //
-// A topic here is what the row's topic column names. Routes map it to a Kafka topic by its name alone, so it stands for
-// one Kafka topic.
+// A topic here is what the row's topic column names. Routes map it to a Kafka topic by its name alone, so it stands
+// for one Kafka topic.
 //
-// All methods may be called concurrently. Nothing is done, logged or called under the lock. What is held is bounded by the
-// in-flight window, in which every message has its place before it is admitted.
+// All methods may be called concurrently. Nothing is done, logged or called under the lock. What is held is bounded
+// by the in-flight window, in which every message has its place before it is admitted.
 type Lines struct {
 	sink   sink
 	notify func() // the sweeper has something to do
@@ -125,8 +125,8 @@ func (g *Lines) admit(it *item) order.Way {
 	return g.lines.Admit(it, it.topic)
 }
 
-// atKey lets a message wait in the line of its key, and reports whether that waits. It is asked again for a message that its
-// topic's line has held: its key may have begun to wait meanwhile.
+// atKey lets a message wait in the line of its key, and reports whether that waits. It is asked again for a message
+// that its topic's line has held: its key may have begun to wait meanwhile.
 func (g *Lines) atKey(it *item) (way order.Way, waits bool) {
 	if it.slot == 0 || g.size.Load() == 0 {
 		return order.Send, false
@@ -136,9 +136,10 @@ func (g *Lines) atKey(it *item) (way order.Way, waits bool) {
 	return g.lines.AtKey(it)
 }
 
-// Rebuild starts the named topics as closed, because the table has rows of theirs that must go before anything newer. Of
-// the claimed ones a dead process may hold rows until claimedUntil; those can't be told from others before, so nothing of
-// the topic is sent till then. The topics are not probed before Recorded. It is called before the first message.
+// Rebuild starts the named topics as closed, because the table has rows of theirs that must go before anything newer.
+// Of the claimed ones a dead process may hold rows until claimedUntil; those can't be told from others before, so
+// nothing of the topic is sent till then. The topics are not probed before Recorded. It is called before the first
+// message.
 func (g *Lines) Rebuild(names, claimed []string, claimedUntil time.Time) {
 	until := make(map[string]time.Time, len(claimed))
 	for _, name := range claimed {

@@ -11,8 +11,8 @@ import (
 
 // What the stream's side reports to the lines: the prober, the producer's results, and the marker.
 
-// holdAtMost is how long a topic's messages are held while its probe is on its way, or while it is being handed back. A
-// probe takes milliseconds, but the held messages fill the window in which other topics need places too.
+// holdAtMost is how long a topic's messages are held while its probe is on its way, or while it is being handed back.
+// A probe takes milliseconds, but the held messages fill the window in which other topics need places too.
 const holdAtMost = time.Second
 
 // probeIsSlow reports that the probe of a topic takes longer than messages are held for.
@@ -30,7 +30,8 @@ func (g *Lines) reached(t *line, answered bool) {
 	t.Reached(answered)
 }
 
-// probeAcked reports that a topic's probe is acked: what was held meanwhile goes first, in order. The error is flush's.
+// probeAcked reports that a topic's probe is acked: what was held meanwhile goes first, in order. The error is
+// flush's.
 func (g *Lines) probeAcked(ctx context.Context, t *line) error {
 	if do := g.event(t, t.ProbeAcked); do.Flush != 0 {
 		_, err := g.flush(ctx, t, do.Flush)
@@ -128,8 +129,8 @@ func (g *Lines) refusedOpen(t *line, key []byte, msgID string) {
 	t.Refused(key, msgID)
 }
 
-// overtook returns the msg_id of an earlier message of its key that a message which was just acked has passed: one that was
-// refused, or a dead letter. "" when there is none.
+// overtook returns the msg_id of an earlier message of its key that a message which was just acked has passed: one
+// that was refused, or a dead letter. "" when there is none.
 func (g *Lines) overtook(it *item) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

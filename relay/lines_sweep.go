@@ -47,8 +47,9 @@ func (g *Lines) at(name order.Name) *line {
 	return g.lines.At(name)
 }
 
-// Hold begins the last stretch of a drain: the stream holds the line's new messages. It returns once none of those before is
-// on its way into the table, or false when it is too early for handing back. Holding ends by itself when it takes long.
+// Hold begins the last stretch of a drain: the stream holds the line's new messages. It returns once none of those
+// before is on its way into the table, or false when it is too early for handing back. Holding ends by itself when it
+// takes long.
 func (g *Lines) Hold(ctx context.Context, name order.Name) bool {
 	l := g.at(name)
 	if l == nil {
@@ -82,7 +83,8 @@ func (g *Lines) Hold(ctx context.Context, name order.Name) bool {
 	return l.State() == order.Handing && l.Turn() == turn
 }
 
-// Held returns which rows of a line are held. Those that were written with a next_retry_time look deferred in the table.
+// Held returns which rows of a line are held. Those that were written with a next_retry_time look deferred in the
+// table.
 func (g *Lines) Held(name order.Name) map[outbox.Ref]bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,9 +97,9 @@ func (g *Lines) Held(name order.Name) map[outbox.Ref]bool {
 	return held
 }
 
-// Open lets what is held go first, and opens the line: after the sweeper's lone message to a topic was acked, or at the end of a
-// drain whose rows are all sent. It reports false when the stream had to give up holding meanwhile, so that the drain must
-// go on. An error means that the session is ending.
+// Open lets what is held go first, and opens the line: after the sweeper's lone message to a topic was acked, or at
+// the end of a drain whose rows are all sent. It reports false when the stream had to give up holding meanwhile, so
+// that the drain must go on. An error means that the session is ending.
 func (g *Lines) Open(ctx context.Context, name order.Name) (bool, error) {
 	l := g.at(name)
 	if l == nil {
@@ -122,9 +124,9 @@ func (g *Lines) Open(ctx context.Context, name order.Name) (bool, error) {
 	return opened, err
 }
 
-// flush sends what is held until nothing is, and opens the line. opened is false when the line was closed meanwhile, because
-// one of them was refused: then the rest is deferred. An error means that the session is ending. One of them was not sent,
-// and the line goes on flushing: what follows is held and not sent either.
+// flush sends what is held until nothing is, and opens the line. opened is false when the line was closed meanwhile,
+// because one of them was refused: then the rest is deferred. An error means that the session is ending. One of them
+// was not sent, and the line goes on flushing: what follows is held and not sent either.
 func (g *Lines) flush(ctx context.Context, l *line, turn int) (opened bool, err error) {
 	for {
 		g.mu.Lock()

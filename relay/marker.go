@@ -35,8 +35,8 @@ type verdict struct {
 	memory *store.Memory
 }
 
-// marker writes outcomes into the table in batches and settles them. One goroutine (run) does the writing, in the order
-// of the outcomes; anyone may add. What waits is bounded by the unmarked window, which the pump acquires.
+// marker writes outcomes into the table in batches and settles them. One goroutine (run) does the writing, in the
+// order of the outcomes; anyone may add. What waits is bounded by the unmarked window, which the pump acquires.
 //
 // A database that can't be written to is waited for: nothing is settled meanwhile, and publishing goes on until the
 // window is full.
@@ -138,8 +138,8 @@ func (m *marker) err() error {
 	return m.failing
 }
 
-// run writes until finish was called and everything is written, or until ctx ends. What belongs to a table that is gone
-// stays unsettled.
+// run writes until finish was called and everything is written, or until ctx ends. What belongs to a table that is
+// gone stays unsettled.
 func (m *marker) run(ctx context.Context) error {
 	for {
 		batch, more := m.take(ctx)

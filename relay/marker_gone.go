@@ -12,8 +12,9 @@ import (
 // straysEvery is how often it is tried again to mark rows of a table that was gone.
 const straysEvery = 2 * time.Second
 
-// setAside writes a batch table by table, and keeps for later what belongs to tables that are gone (dropped, or renamed away): one of them
-// must not keep the rows of all others from being marked. It returns the rest; with an error, some of that is not written.
+// setAside writes a batch table by table, and keeps for later what belongs to tables that are gone (dropped, or
+// renamed away): one of them must not keep the rows of all others from being marked. It returns the rest; with an
+// error, some of that is not written.
 func (m *marker) setAside(ctx context.Context, batch []verdict) ([]verdict, error) {
 	var rest, gone []verdict
 	var errs []error

@@ -34,8 +34,8 @@ func (r *deafRows) MarkFailed(_ context.Context, failures []store.Failure) ([]ou
 	return nil, nil
 }
 
-// A failure whose first write was done, but not answered, must not count again: the store tells by the memory, so that has to
-// be the same in each call.
+// A failure whose first write was done, but not answered, must not count again: the store tells by the memory, so
+// that has to be the same in each call.
 func TestMarkerRepeatsAFailureWithItsMemory(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

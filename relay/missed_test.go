@@ -14,8 +14,8 @@ import (
 	"example.com/outbox-relay/test/bubble"
 )
 
-// TestPumpTellsWhyRowsAreTheSweepers gives the pump each kind of transaction that leaves rows to the sweeper. Of eight rows that
-// the sweeper takes up then, as many have the reason as were told of.
+// TestPumpTellsWhyRowsAreTheSweepers gives the pump each kind of transaction that leaves rows to the sweeper. Of
+// eight rows that the sweeper takes up then, as many have the reason as were told of.
 func TestPumpTellsWhyRowsAreTheSweepers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

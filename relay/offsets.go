@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// offsets knows, for each partition written to, an offset at or beyond which everything lies that is not settled yet. A
-// restart reads Kafka from there to tell what was published before the crash.
+// offsets knows, for each partition written to, an offset at or beyond which everything lies that is not settled yet.
+// A restart reads Kafka from there to tell what was published before the crash.
 type offsets struct {
 	mu   sync.Mutex
 	next map[string]map[int32]int64 // last acked + 1
@@ -71,8 +71,8 @@ func lower(in map[string]map[int32]int64, topic string, partition int32, offset 
 	}
 }
 
-// snapshot returns the offsets for a checkpoint: the lowest of the messages that are acked and not settled, where there
-// are any, else behind the last acked.
+// snapshot returns the offsets for a checkpoint: the lowest of the messages that are acked and not settled, where
+// there are any, else behind the last acked.
 func (o *offsets) snapshot(m *marker) map[string]map[int32]int64 {
 	o.mu.Lock()
 	low := make(map[string]map[int32]int64, len(o.next))

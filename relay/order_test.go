@@ -53,7 +53,8 @@ func TestSessionThatFailedBeforeAllWasRecorded(t *testing.T) {
 	})
 }
 
-// One of the messages that were held is refused while the others are still being flushed: the flush must not open the topic.
+// One of the messages that were held is refused while the others are still being flushed: the flush must not open the
+// topic.
 func TestTopicRefusedDuringItsFlush(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -118,8 +119,8 @@ func TestDrainWithALockedRow(t *testing.T) {
 	})
 }
 
-// The answer to a claim is lost, or claimed rows can't be released: no query shows them while their claims last, and what is
-// behind them has to wait.
+// The answer to a claim is lost, or claimed rows can't be released: no query shows them while their claims last, and
+// what is behind them has to wait.
 func TestDrainWithHiddenRows(t *testing.T) {
 	t.Parallel()
 	for _, op := range []operation{opClaimEarly, opRelease} {
@@ -172,8 +173,8 @@ func drainWithHiddenRows(t *testing.T, hide operation) {
 	w.verdict(t)
 }
 
-// A row with a next_retry_time of its own is committed after the topics with rows left were read, and before the end of the
-// replay window was: it looks deferred and is not.
+// A row with a next_retry_time of its own is committed after the topics with rows left were read, and before the end
+// of the replay window was: it looks deferred and is not.
 func TestReplayOfARowWithItsOwnTime(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

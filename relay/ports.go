@@ -25,7 +25,8 @@ type Reader interface {
 	Close() error
 }
 
-// Tables is what the relay does to the local message tables, by role; store.Store has them all. It may be used concurrently.
+// Tables is what the relay does to the local message tables, by role; store.Store has them all. It may be used
+// concurrently.
 type Tables struct {
 	Marks   Marks
 	Lookup  Lookup
@@ -136,7 +137,8 @@ type Lock interface {
 type Held interface {
 	// Lost is closed once the lock is not surely held any more.
 	Lost() <-chan struct{}
-	// Valid reports by the clock whether the lock is surely still held. After a pause of the process it tells before Lost.
+	// Valid reports by the clock whether the lock is surely still held. After a pause of the process it tells before
+	// Lost.
 	Valid() bool
 	Release(ctx context.Context) error
 }

@@ -62,9 +62,9 @@ func (p *prober) topic(ctx context.Context, name string) (kafka.Topic, error) {
 	return topic, nil
 }
 
-// limit returns how large a message may be that a topic takes, in bytes, 0 when that is not known. Before a size is said to be
-// too large the brokers are asked again: somebody may have raised the limit, as the dead letter advises. The error is
-// ctx's: a question that was cut short is no answer.
+// limit returns how large a message may be that a topic takes, in bytes, 0 when that is not known. Before a size is
+// said to be too large the brokers are asked again: somebody may have raised the limit, as the dead letter advises.
+// The error is ctx's: a question that was cut short is no answer.
 func (p *prober) limit(ctx context.Context, name string, size int64) (int64, error) {
 	known := p.known(name)
 	if known == 0 || size <= known {
@@ -104,8 +104,8 @@ func (p *prober) remember(name string, exists bool) {
 	p.missing[name] = !exists
 }
 
-// appeared reports whether a topic that did not exist when it was last tried exists now. One that an earlier session has tried
-// is looked for here the first time: only from then on is it known whether it has come.
+// appeared reports whether a topic that did not exist when it was last tried exists now. One that an earlier session
+// has tried is looked for here the first time: only from then on is it known whether it has come.
 func (p *prober) appeared(ctx context.Context, name string) bool {
 	p.mu.Lock()
 	missing, known := p.missing[name]

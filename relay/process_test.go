@@ -130,8 +130,8 @@ func (w *world) verdict(t require.TestingT) (duplicates int) {
 	return w.judge(t, func(*tableRow) bool { return true })
 }
 
-// judge checks no loss, and the order of first occurrences among the rows of which ordered says so. It returns the number of
-// duplicates. Discarded rows may be missing.
+// judge checks no loss, and the order of first occurrences among the rows of which ordered says so. It returns the
+// number of duplicates. Discarded rows may be missing.
 func (w *world) judge(t require.TestingT, ordered func(*tableRow) bool) (duplicates int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

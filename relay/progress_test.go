@@ -16,8 +16,8 @@ import (
 
 // Each test here is an interleaving in which something once stood still.
 
-// A busy topic is handed back while each deferring UPDATE takes its time: holding has to be given up, and the sweeper must
-// not wait for a stream that goes on deferring.
+// A busy topic is handed back while each deferring UPDATE takes its time: holding has to be given up, and the sweeper
+// must not wait for a stream that goes on deferring.
 func TestHandBackOfABusyTopic(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -52,7 +52,8 @@ func TestHandBackOfABusyTopic(t *testing.T) {
 	})
 }
 
-// A partition loses its leader under a record: what goes to other topics waits neither in the stream nor in the sweeper.
+// A partition loses its leader under a record: what goes to other topics waits neither in the stream nor in the
+// sweeper.
 func TestTopicWithoutALeaderHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -96,8 +97,8 @@ func TestSweepOnceEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A topic is closed for a moment while the sweeper sleeps until its next interval: it is woken, and tries the topic when the
-// topic's row is due.
+// A topic is closed for a moment while the sweeper sleeps until its next interval: it is woken, and tries the topic
+// when the topic's row is due.
 func TestClosedTopicWakesTheSweeper(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{"Unreachable": sarama.ErrNotEnoughReplicas, "Refused": sarama.ErrTopicAuthorizationFailed} {

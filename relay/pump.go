@@ -123,8 +123,8 @@ func (p *pump) transaction(ctx context.Context, txn *canal.Transaction) error {
 	return nil
 }
 
-// take brings one row on its way: in the replay window once it was looked up, with a staged body once that is here, and never
-// before another that waits for either.
+// take brings one row on its way: in the replay window once it was looked up, with a staged body once that is here,
+// and never before another that waits for either.
 func (p *pump) take(ctx context.Context, c *candidate) error {
 	if p.replay.over && c.row.BodyRef == "" && !p.replay.waiting() {
 		return p.row(ctx, c, words.OriginStream)
@@ -185,7 +185,8 @@ func (p *pump) count(txn *canal.Transaction) {
 	p.leaving.notes.missed(txn)
 }
 
-// row brings one row on its way. An error means that the stream can't go on, never that something is wrong with the row.
+// row brings one row on its way. An error means that the stream can't go on, never that something is wrong with the
+// row.
 func (p *pump) row(ctx context.Context, c *candidate, origin string) error {
 	if c.row.NextRetry != "" {
 		if wait := p.delay(c.row.NextRetry, c.committed); wait > 0 {

@@ -25,13 +25,19 @@ type Recovery struct {
 	To      string `json:"to,omitempty"`
 	Skipped bool   `json:"range_skipped"`
 
+	RecoveryRows
+
+	// Advice is what a person should do, "" for nothing.
+	Advice string `json:"advice,omitempty"`
+}
+
+// RecoveryRows is what a recovery cost, in rows.
+type RecoveryRows struct {
 	ReadAgain     int64 `json:"rows_read_again"`      // in the replay window
 	AlreadySent   int64 `json:"rows_already_sent"`    // of those, not sent again since the table says that they were
 	InKafka       int64 `json:"rows_found_in_kafka"`  // of those, not sent again since Kafka's tail has them
 	LeftToSweeper int64 `json:"rows_left_to_sweeper"` // recorded in the table as the sweeper's
 	Held          int64 `json:"rows_held,omitempty"`  // marked only once their table was back
-	// Advice is what a person should do, "" for nothing.
-	Advice string `json:"advice,omitempty"`
 }
 
 // String is the recovery in one line.

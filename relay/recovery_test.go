@@ -22,8 +22,8 @@ func startOf(kind string) canal.Start {
 	return canal.Start{Recovery: kind, Detail: "why", Usable: kind == words.RecoveryResumed, Position: position.Position{File: "binlog.000009", Pos: 154}}
 }
 
-// TestRecoveryTellsItsCost: once it has ended, in one log line with what to do, and at any time in status, readiness and
-// metrics.
+// TestRecoveryTellsItsCost: once it has ended, in one log line with what to do, and at any time in status, readiness
+// and metrics.
 func TestRecoveryTellsItsCost(t *testing.T) {
 	t.Parallel()
 	r, log := newRecoveries()

@@ -1,4 +1,5 @@
-// Package relay is the pipeline of one source: binlog transactions in, Kafka records out, rows marked, checkpoint saved.
+// Package relay is the pipeline of one source: binlog transactions in, Kafka records out, rows marked, checkpoint
+// saved.
 //
 // The order of writes is Kafka ack, then the mark in MySQL, then the checkpoint in Redis; any other order loses or
 // repeats. The package holds no client library: it moves values between canal, router, kafka, store and checkpoint.
@@ -40,8 +41,8 @@ type Deps struct {
 	// Distance tells how far a position is behind the end of the binlog that is read; nil when none is.
 	Distance func(ctx context.Context, from position.Position) (canal.Distance, error)
 	Metrics  *metrics.Source
-	// WhileLeading is what else the leader does. Each runs from when the lock is got until ctx ends, because the lock may be
-	// lost or the process stops; the lock is given back only after it has returned.
+	// WhileLeading is what else the leader does. Each runs from when the lock is got until ctx ends, because the lock
+	// may be lost or the process stops; the lock is given back only after it has returned.
 	WhileLeading []func(ctx context.Context)
 }
 
@@ -91,8 +92,8 @@ func New(cfg Config, deps Deps, log zerolog.Logger) *Relay {
 	return r
 }
 
-// Run works until ctx ends, and returns nil then, after a clean stop. Any other return is an error that a person has to
-// look at: ErrCannotStream in mode stream, a checkpoint of a newer version.
+// Run works until ctx ends, and returns nil then, after a clean stop. Any other return is an error that a person has
+// to look at: ErrCannotStream in mode stream, a checkpoint of a newer version.
 func (r *Relay) Run(ctx context.Context) error {
 	ctx, stopTicking := context.WithCancel(ctx)
 	defer stopTicking()
@@ -169,8 +170,8 @@ func (r *Relay) acquire(ctx context.Context) (Held, error) {
 	return held, err
 }
 
-// delay returns how long after its commit a row with a next_retry_time is due, zero or less when it is due at once. The
-// time is read in the server's time zone; one that can't be read (a zero date) is due.
+// delay returns how long after its commit a row with a next_retry_time is due, zero or less when it is due at once.
+// The time is read in the server's time zone; one that can't be read (a zero date) is due.
 func (r *Relay) delay(nextRetry string, committed time.Time) time.Duration {
 	r.mu.Lock()
 	zone, known := r.zone, r.zoneSet
@@ -205,7 +206,8 @@ type Config struct {
 	Sweep sweeper.Config
 	// CreateTopics makes a topic that does not exist, instead of waiting for somebody to.
 	CreateTopics bool
-	// DedupeOnRestart reads the ends of the topics at a start, so that what was published and not marked is not sent again.
+	// DedupeOnRestart reads the ends of the topics at a start, so that what was published and not marked is not sent
+	// again.
 	DedupeOnRestart bool
 	// DrainTimeout bounds the clean stop.
 	DrainTimeout time.Duration
@@ -242,8 +244,8 @@ func fatal(err error) error { return fatalError{err} }
 // Unwrap returns the cause.
 func (e fatalError) Unwrap() error { return e.error }
 
-// persist calls do until it works, with backoff, and logs the first failure and the recovery. It returns ctx's error, or
-// a fatal one.
+// persist calls do until it works, with backoff, and logs the first failure and the recovery. It returns ctx's error,
+// or a fatal one.
 func persist(ctx context.Context, log zerolog.Logger, what string, do func(context.Context) error) error {
 	backoff := retry.Doubling(200*time.Millisecond, 5*time.Second).Attempts()
 	for failures := 0; ; failures++ {

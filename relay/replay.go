@@ -33,8 +33,8 @@ type candidate struct {
 // may have been sent before the crash, so the table is asked (by primary key, many rows at once) and the tail of the
 // Kafka partitions. Outside it nothing is asked. One goroutine uses it.
 //
-// A row that the table does not show is sent: with semi-synchronous replication the event arrives before the row can be
-// read, and a duplicate is allowed where a loss is not.
+// A row that the table does not show is sent: with semi-synchronous replication the event arrives before the row can
+// be read, and a duplicate is allowed where a loss is not.
 type replay struct {
 	until position.Position
 	rows  Lookup
@@ -158,8 +158,8 @@ func (r *replay) lookUp(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]
 
 func (r *replay) judge(c *candidate, row store.Found, ok bool) replayVerdict {
 	switch {
-	// A row that was written with a time of its own does not tell by having one that it was deferred. If it was, its topic
-	// is closed, and it is deferred again.
+	// A row that was written with a time of its own does not tell by having one that it was deferred. If it was, its
+	// topic is closed, and it is deferred again.
 	case ok && row.Status == outbox.Failed, ok && row.Status == outbox.Pending && row.HasNextRetry && c.row.NextRetry == "":
 		return replaySweepers
 	case ok && row.Status != outbox.Pending:
@@ -171,10 +171,10 @@ func (r *replay) judge(c *candidate, row store.Found, ok bool) replayVerdict {
 	return replayUnknown
 }
 
-// Where the binlog is read from a replica that lags, rows that are in the table already are still to come in the stream. When
-// the saved position is of no use they may have been sent long ago, or have just been recorded as the sweeper's. So the
-// replay window, in which the table is asked about each row, is then kept open until the replica has applied what the
-// primary had at the start.
+// Where the binlog is read from a replica that lags, rows that are in the table already are still to come in the
+// stream. When the saved position is of no use they may have been sent long ago, or have just been recorded as the
+// sweeper's. So the replay window, in which the table is asked about each row, is then kept open until the replica
+// has applied what the primary had at the start.
 
 // untilApplied closes the window at the replica's end once it has applied all of that.
 func (s *session) untilApplied(ctx context.Context, upstream Upstream) error {
@@ -243,8 +243,8 @@ const (
 	tailTime  = 10 * time.Second
 )
 
-// tail returns the msg_ids that Kafka holds from the checkpoint on. Anything odd means nothing is known. Rows that were
-// published and not marked are pending, so their topics are read too, from about when the checkpoint was saved.
+// tail returns the msg_ids that Kafka holds from the checkpoint on. Anything odd means nothing is known. Rows that
+// were published and not marked are pending, so their topics are read too, from about when the checkpoint was saved.
 func (l *leadership) tail(ctx context.Context) *tail {
 	if !l.relay.cfg.DedupeOnRestart {
 		l.log.Info().Msg("kafka.dedupe_on_restart is off: what was published and not marked before the restart is sent again")

@@ -56,8 +56,9 @@ const (
 	refreshAfter = 10 * time.Second
 )
 
-// run saves at every interval until ctx ends. The error is checkpoint.ErrFenced (or the cursor's, which means a bug or a
-// server that changed its binlog under us): somebody else is the leader now, or an operator has set the position.
+// run saves at every interval until ctx ends. The error is checkpoint.ErrFenced (or the cursor's, which means a bug
+// or a server that changed its binlog under us): somebody else is the leader now, or an operator has set the
+// position.
 func (s *saver) run(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -115,8 +115,8 @@ func (s *session) ended(what string, err error) {
 // lostDrain bounds the stop of a session that has lost its lock or is fenced: another one may be at work already.
 const lostDrain = 2 * time.Second
 
-// drain brings what is on its way to its end, in the order of the flow: what Kafka was given is waited for, what it acked
-// is marked, what is marked is saved. Whatever does not get so far in time is unsettled and is read again.
+// drain brings what is on its way to its end, in the order of the flow: what Kafka was given is waited for, what it
+// acked is marked, what is marked is saved. Whatever does not get so far in time is unsettled and is read again.
 func (s *session) drain(ctx context.Context, cause error, waitLoops, finishMarks, abandonMarks func()) error {
 	limit := s.cfg.DrainTimeout
 	// What a stalled topic waits for does not come.
@@ -261,9 +261,9 @@ func (l *leadership) stream(ctx context.Context, reader Reader, fail context.Can
 	return l.sessionOf(p, s, window.tail, mark), nil
 }
 
-// offsetsOf returns the offsets for a checkpoint. Until the replay window is settled they are the loaded ones: rows that an
-// earlier process published lie anywhere behind those, and this one has not marked them all. The same goes for rows that
-// it had claimed, as long as those may turn up.
+// offsetsOf returns the offsets for a checkpoint. Until the replay window is settled they are the loaded ones: rows
+// that an earlier process published lie anywhere behind those, and this one has not marked them all. The same goes
+// for rows that it had claimed, as long as those may turn up.
 func (l *leadership) offsetsOf(f *flow, t *Tracker, window *replay, began time.Time) map[string]map[int32]int64 {
 	if !window.settled(t) || l.claimed && time.Since(began) < tailKept {
 		return l.offsets
@@ -271,8 +271,8 @@ func (l *leadership) offsetsOf(f *flow, t *Tracker, window *replay, began time.T
 	return f.offsets.snapshot(f.marker)
 }
 
-// sweepOnly prepares a session that reads nothing but the table. It asks Kafka's tail what was published before where rows are
-// left, or always.
+// sweepOnly prepares a session that reads nothing but the table. It asks Kafka's tail what was published before where
+// rows are left, or always.
 func (l *leadership) sweepOnly(ctx context.Context, fail context.CancelCauseFunc, always bool) (*session, error) {
 	p, left, err := l.begin(ctx, false, fail)
 	if err != nil {

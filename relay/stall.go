@@ -12,9 +12,9 @@ import (
 	"example.com/outbox-relay/retry"
 )
 
-// errStalled ends a session because a record got no answer for long, although the brokers are there: its partition has no
-// leader, or too few replicas. What the producer still holds of the topic stays unknown. The next session begins with the
-// topic closed, so that its rows go to the table and everything else flows.
+// errStalled ends a session because a record got no answer for long, although the brokers are there: its partition
+// has no leader, or too few replicas. What the producer still holds of the topic stays unknown. The next session
+// begins with the topic closed, so that its rows go to the table and everything else flows.
 type errStalled struct{ topic string } // the Kafka topic
 
 // Error implements error.
@@ -80,8 +80,8 @@ func (u *unanswered) forget() {
 	u.list = left
 }
 
-// watchStalls ends the session when a topic stalls. A second counts only while the brokers can be reached: after an outage
-// records are old, and answered at once.
+// watchStalls ends the session when a topic stalls. A second counts only while the brokers can be reached: after an
+// outage records are old, and answered at once.
 func (s *session) watchStalls(ctx context.Context) {
 	var of *waiting
 	stalled := time.Duration(0)

@@ -30,6 +30,19 @@ type Status struct {
 	// Recoveries are the last of each kind since the process began, the newest first.
 	Recoveries []Recovery `json:"recoveries,omitempty"`
 
+	StreamStatus
+	FlightStatus
+
+	Reconciliation *Reconciliation `json:"reconciliation,omitempty"` // once it has streamed
+
+	WaitingStatus
+
+	LastSweep time.Time `json:"last_sweep,omitzero"`
+	Errors    []string  `json:"errors,omitempty"`
+}
+
+// StreamStatus is how far the stream is; zero where only the table is swept.
+type StreamStatus struct {
 	Connected    bool      `json:"connected"`
 	Read         string    `json:"read,omitempty"` // binlog place read up to
 	Safe         string    `json:"safe,omitempty"` // binlog place settled up to
@@ -37,20 +50,21 @@ type Status struct {
 	LagSeconds   float64   `json:"lag_seconds"`
 	Saved        time.Time `json:"checkpoint_saved,omitzero"`
 	Transactions int       `json:"open_transactions"`
+}
 
+// FlightStatus is what is on its way.
+type FlightStatus struct {
 	InFlight      int   `json:"in_flight_messages"`
 	InFlightBytes int64 `json:"in_flight_bytes"`
 	Unmarked      int   `json:"unmarked_messages"`
+}
 
-	Reconciliation *Reconciliation `json:"reconciliation,omitempty"` // once it has streamed
-
+// WaitingStatus is what waits in lines.
+type WaitingStatus struct {
 	Topics []TopicStatus `json:"closed_topics,omitempty"`
 	// HeldKeys are dead letters behind which a key waits, the first of HeldTotal.
 	HeldKeys  []HeldKey `json:"held_keys,omitempty"`
 	HeldTotal int       `json:"held_keys_total,omitempty"`
-
-	LastSweep time.Time `json:"last_sweep,omitzero"`
-	Errors    []string  `json:"errors,omitempty"`
 }
 
 // TopicStatus is a topic that is not open.

@@ -152,10 +152,11 @@ func TestStatusOfALeader(t *testing.T) {
 	r.streamed, r.reckoning = true, sweptReckoning(t)
 	st := r.Status()
 	require.Equal(t, Status{
-		Source: "test", Role: RoleStream, Connected: true, Read: "binlog.000001:704", Safe: "binlog.000001:4", LagSeconds: 1.5,
-		Transactions: 1, InFlight: 1, InFlightBytes: 20,
+		Source: "test", Role: RoleStream,
+		StreamStatus:   StreamStatus{Connected: true, Read: "binlog.000001:704", Safe: "binlog.000001:4", LagSeconds: 1.5, Transactions: 1},
+		FlightStatus:   FlightStatus{InFlight: 1, InFlightBytes: 20},
 		Reconciliation: &Reconciliation{Delivered: 1, Recovered: 2, Unexplained: 1, Reasons: map[string]int64{"xa": 1, "unexplained": 1}},
-		Topics:         []TopicStatus{{Name: "gone", State: "closed", Reason: "unknown topic"}},
+		WaitingStatus:  WaitingStatus{Topics: []TopicStatus{{Name: "gone", State: "closed", Reason: "unknown topic"}}},
 		Errors:         []string{"mark: locked", "checkpoint: no redis", "binlog: reset"},
 	}, st)
 	text, err := json.Marshal(st)

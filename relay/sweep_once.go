@@ -14,10 +14,10 @@ import (
 // ErrLed tells that another process leads the source, which sweeps by itself.
 var ErrLed = errors.New("another relay leads the source")
 
-// SweepOnce takes the source's lock, waiting for it no longer than wait, sends everything that is due in the table, as a
-// relay in mode sweep does, and gives the lock back. The binlog is not read and the checkpoint not moved: a stream that
-// starts later finds the rows sent. limit is called between two rounds with what has been done; it ends the sweep by
-// returning true. ErrLed when the lock is not to be had.
+// SweepOnce takes the source's lock, waiting for it no longer than wait, sends everything that is due in the table,
+// as a relay in mode sweep does, and gives the lock back. The binlog is not read and the checkpoint not moved: a
+// stream that starts later finds the rows sent. limit is called between two rounds with what has been done; it ends
+// the sweep by returning true. ErrLed when the lock is not to be had.
 func (r *Relay) SweepOnce(ctx context.Context, wait time.Duration, limit func(sweeper.Result) bool) (result sweeper.Result, err error) {
 	waiting, giveUp := context.WithTimeout(ctx, wait)
 	held, err := r.deps.Lock.Acquire(waiting)

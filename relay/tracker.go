@@ -21,7 +21,7 @@ type Tracker struct {
 	safe    []position.End // settled since TakeSafe was last called
 	last    position.End
 	changed chan struct{} // closed whenever last or admitted moves; nil when nobody waits
-	// admitted is the End of the last transaction whose rows were all given to the gate, settled or not.
+	// admitted is the End of the last transaction whose rows were all given to their lines, settled or not.
 	admitted position.End
 }
 
@@ -84,7 +84,7 @@ func (t *Tracker) tell() {
 	}
 }
 
-// Admitted tells that every row up to end was given to the gate.
+// Admitted tells that every row up to end was given to its lines.
 func (t *Tracker) Admitted(end position.End) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,7 +124,7 @@ func (t *Tracker) WaitSettled(ctx context.Context, file string, pos uint64) erro
 	return t.wait(ctx, file, pos, func() position.End { return t.last })
 }
 
-// WaitAdmitted is WaitSettled for what was given to the gate.
+// WaitAdmitted is WaitSettled for what was given to lines.
 func (t *Tracker) WaitAdmitted(ctx context.Context, file string, pos uint64) error {
 	return t.wait(ctx, file, pos, func() position.End { return t.admitted })
 }
@@ -179,7 +179,7 @@ func (w *watermark) Passed(ctx context.Context) error {
 	return w.reach(ctx, passedTimeout, w.tracker.WaitSettled)
 }
 
-// Admitted waits until the pump has given everything up to the server's present binlog end to the gate, which may hold it.
+// Admitted waits until the pump has given everything up to the server's present binlog end to its lines, which may hold it.
 func (w *watermark) Admitted(ctx context.Context) error {
 	return w.reach(ctx, holdAtMost, w.tracker.WaitAdmitted)
 }

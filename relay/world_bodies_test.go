@@ -52,8 +52,8 @@ func (b broker) Bodies(_ context.Context, refs []outbox.BodyRef) []kafka.Body {
 // stagedRuns is how many stories TestStagedBodiesUnderFaults tries.
 var stagedRuns = flag.Int("relay.staged", 3, "stories for TestStagedBodiesUnderFaults to try")
 
-// TestStagedBodiesUnderFaults is TestRelayUnderFaults where a third of the rows have their bodies in Kafka: order, loss and
-// copies are what they are for all others.
+// TestStagedBodiesUnderFaults is TestRelayUnderFaults where a third of the rows have their bodies in Kafka: order,
+// loss and copies are what they are for all others.
 func TestStagedBodiesUnderFaults(t *testing.T) {
 	checkTimes(t, *stagedRuns, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")

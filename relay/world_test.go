@@ -21,8 +21,9 @@ import (
 	"example.com/outbox-relay/store"
 )
 
-// world is a database, a Kafka and a Redis in memory, small and honest: what the relay's parts are tried against under a
-// fake clock. A relay is attached by a generation; after a crash the old generation's hands can't do anything any more.
+// world is a database, a Kafka and a Redis in memory, small and honest: what the relay's parts are tried against
+// under a fake clock. A relay is attached by a generation; after a crash the old generation's hands can't do anything
+// any more.
 type world struct {
 	mu         sync.Mutex
 	random     *rand.Rand

@@ -28,8 +28,8 @@ const (
 	opPark         operation = "park"
 )
 
-// trouble is what goes wrong with single operations. Its functions are called under its lock, so they need none for what
-// they remember; a test reads that, and changes what goes wrong, in do.
+// trouble is what goes wrong with single operations. Its functions are called under its lock, so they need none for
+// what they remember; a test reads that, and changes what goes wrong, in do.
 type trouble struct {
 	mu sync.Mutex
 	// fail makes an operation fail before anything is done.

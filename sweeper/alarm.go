@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Alarm knows when the next pass is to begin. Whoever learns of work sets it; one sweeper sleeps by it. Kick, WakeIn and Expect
-// may be called concurrently, and before there is a sweeper.
+// Alarm knows when the next pass is to begin. Whoever learns of work sets it; one sweeper sleeps by it. Kick, WakeIn
+// and Expect may be called concurrently, and before there is a sweeper.
 type Alarm struct {
 	kick  chan struct{} // size 1: one waiting kick is enough
 	moved chan struct{} // size 1, likewise
@@ -24,9 +24,9 @@ func NewAlarm() *Alarm {
 	return &Alarm{kick: make(chan struct{}, 1), moved: make(chan struct{}, 1), step: len(looks())}
 }
 
-// looks are when, after somebody read of rows in the binlog, passes look for them. The binlog tells of a row before it can be
-// read: a moment before, or seconds with semi-synchronous replication. After the last of them the rows are all found, or
-// are not there.
+// looks are when, after somebody read of rows in the binlog, passes look for them. The binlog tells of a row before
+// it can be read: a moment before, or seconds with semi-synchronous replication. After the last of them the rows are
+// all found, or are not there.
 func looks() []time.Duration {
 	return []time.Duration{0, 250 * time.Millisecond, time.Second, readable}
 }
@@ -82,8 +82,8 @@ func (a *Alarm) nearest(end time.Time) time.Time {
 // soonest keeps a run of due rows that can't be sent from turning the loop hot.
 const soonest = 100 * time.Millisecond
 
-// sleep waits for d, a kick, or the nearest time that somebody asked for. It reports whether somebody knows of rows, however
-// fresh, and whether everything is to be read again because of that.
+// sleep waits for d, a kick, or the nearest time that somebody asked for. It reports whether somebody knows of rows,
+// however fresh, and whether everything is to be read again because of that.
 func (a *Alarm) sleep(ctx context.Context, d time.Duration) (kicked, everywhere bool) {
 	end := time.Now().Add(d)
 	earliest := time.Now().Add(soonest)
@@ -111,8 +111,8 @@ func (a *Alarm) sleep(ctx context.Context, d time.Duration) (kicked, everywhere 
 	}
 }
 
-// woken takes note that a pass begins for what was due at a time. Reading everything again is not free where a closed topic has
-// many rows: once at first, and once more for rows that could not be read then.
+// woken takes note that a pass begins for what was due at a time. Reading everything again is not free where a closed
+// topic has many rows: once at first, and once more for rows that could not be read then.
 func (a *Alarm) woken(at time.Time) (kicked, everywhere bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

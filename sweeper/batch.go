@@ -13,7 +13,8 @@ import (
 	"example.com/outbox-relay/store"
 )
 
-// batch is claimed rows of one topic and what came of them. Only the results of publishing come from another goroutine.
+// batch is claimed rows of one topic and what came of them. Only the results of publishing come from another
+// goroutine.
 type batch struct {
 	ready   []prepared // not sent yet, in the order to send them
 	sent    []outbox.Ref
@@ -38,7 +39,8 @@ func (s *Sweeper) prepare(ctx context.Context, rows []outbox.Row, drained bool) 
 	return s.prepareWith(ctx, rows, drained, s.waits)
 }
 
-// prepareWith parks those of which waits tells where. It asks after each row, since one that is dead holds those behind it.
+// prepareWith parks those of which waits tells where. It asks after each row, since one that is dead holds those
+// behind it.
 func (s *Sweeper) prepareWith(ctx context.Context, rows []outbox.Row, drained bool, waits func(*outbox.Row) store.Slot) *batch {
 	b := &batch{ready: make([]prepared, 0, len(rows))}
 	designed := s.reckoning.take(rows, drained)
@@ -200,8 +202,8 @@ func (s *Sweeper) next(results <-chan result) (result, bool) {
 	}
 }
 
-// notePipelined takes the failure of a row that was sent together with others: only the first failure of a batch is the
-// row's own, the others share its fate and spend nothing.
+// notePipelined takes the failure of a row that was sent together with others: only the first failure of a batch is
+// the row's own, the others share its fate and spend nothing.
 func (s *Sweeper) notePipelined(topic string, b *batch, p *prepared, err error) {
 	class, _ := s.broker.Classify(err)
 	if class == retry.Refused && len(b.failed) > 0 {
@@ -254,8 +256,8 @@ func (s *Sweeper) noteSent(b *batch, p *prepared) {
 	b.sent = append(b.sent, p.row.Ref())
 }
 
-// write brings the outcomes into the table, however often it takes: a row that was sent and is not marked would be sent again
-// when its claim ends.
+// write brings the outcomes into the table, however often it takes: a row that was sent and is not marked would be
+// sent again when its claim ends.
 func (s *Sweeper) write(ctx context.Context, b *batch) (Result, error) {
 	if ctx.Err() != nil {
 		b.releaseParked()

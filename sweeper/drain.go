@@ -13,8 +13,8 @@ type queue interface {
 	rounds() int
 	// list reads what may go next. last says that the stream holds what is new: what it holds is not listed.
 	list(ctx context.Context, last bool) (listing, error)
-	// send claims and sends what was listed. clean is false when one of the rows was not acked or could not be claimed: those
-	// behind it have to wait.
+	// send claims and sends what was listed. clean is false when one of the rows was not acked or could not be claimed:
+	// those behind it have to wait.
 	send(ctx context.Context) (total Result, clean bool, err error)
 }
 
@@ -35,8 +35,8 @@ const (
 	topicClosed
 )
 
-// drain sends what waits of a line. Once little is left the line is handed back. blocked tells that what is left waits behind
-// a dead letter.
+// drain sends what waits of a line. Once little is left the line is handed back. blocked tells that what is left
+// waits behind a dead letter.
 func (s *Sweeper) drain(ctx context.Context, q queue) (total Result, blocked bool, err error) {
 	for range q.rounds() {
 		found, err := q.list(ctx, false)
@@ -68,9 +68,9 @@ func (s *Sweeper) drain(ctx context.Context, q queue) (total Result, blocked boo
 // handBackMost is how many rows the stream may hold messages for. A longer rest is drained first.
 const handBackMost = 5000
 
-// handBack sends what came to wait while the rest was being sent, with the stream holding what comes after it, and ends the
-// line's waiting. Passed is not asked here, because it would wait for what is held. blocked tells that the stream can't hold,
-// because of a dead letter or because it is too early.
+// handBack sends what came to wait while the rest was being sent, with the stream holding what comes after it, and
+// ends the line's waiting. Passed is not asked here, because it would wait for what is held. blocked tells that the
+// stream can't hold, because of a dead letter or because it is too early.
 func (s *Sweeper) handBack(ctx context.Context, q queue, total Result) (_ Result, blocked bool, err error) {
 	if !s.lines.Hold(ctx, q.line()) {
 		return total, true, nil

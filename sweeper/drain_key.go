@@ -111,8 +111,8 @@ func (q *keyQueue) parkRest(b *batch) {
 	b.ready = nil
 }
 
-// inTurn sends the rows in order: the first, and each that was a dead letter, alone, since it may be refused again and then
-// holds what is behind it; the others pipelined. The error is publish's.
+// inTurn sends the rows in order: the first, and each that was a dead letter, alone, since it may be refused again
+// and then holds what is behind it; the others pipelined. The error is publish's.
 func (q *keyQueue) inTurn(ctx context.Context, topic string, b *batch, probe bool) error {
 	for first := true; len(b.ready) > 0; first = false {
 		turn := q.letters.TurnOf(q.name, b.ready[0].row.Ref())
@@ -162,7 +162,8 @@ func (q *keyQueue) cut(b *batch) (rest []prepared) {
 	return nil
 }
 
-// alone sends the first row by itself. A topic that refuses it is closed, but not because of a message that can never be sent.
+// alone sends the first row by itself. A topic that refuses it is closed, but not because of a message that can never
+// be sent.
 func (q *keyQueue) alone(ctx context.Context, topic string, b *batch) (acked, dead bool) {
 	p := b.take()
 	err := p.bodyless
@@ -197,7 +198,8 @@ func (s *Sweeper) waits(row *outbox.Row) store.Slot {
 	return store.Slot(line.Key)
 }
 
-// noteOrder counts a message that was acked although an earlier one of its key had died meanwhile: both were on their way.
+// noteOrder counts a message that was acked although an earlier one of its key had died meanwhile: both were on their
+// way.
 func (s *Sweeper) noteOrder(p *prepared) {
 	line, waits := s.letters.Waits(&p.row)
 	if !waits || s.letters.TurnOf(line, p.row.Ref()) != order.Behind {

@@ -216,8 +216,8 @@ func TestDrainSuppressesWhatIsInKafka(t *testing.T) {
 	require.Equal(t, "open", b.gate.state("orders"))
 }
 
-// After a crash in the middle of a drain the first rows of a closed topic are in Kafka already: marking them must not take an
-// interval each.
+// After a crash in the middle of a drain the first rows of a closed topic are in Kafka already: marking them must not
+// take an interval each.
 func TestProbeThatIsInKafkaTriesTheNextAtOnce(t *testing.T) {
 	t.Parallel()
 	b := closedBench(t, 2)
@@ -242,8 +242,8 @@ func TestDrainStopsAtARowThatSomebodyElseHolds(t *testing.T) {
 	require.Equal(t, outbox.Sent, b.table.status(3))
 }
 
-// Rows that the stream holds look deferred when they were written with a next_retry_time: it sends them when the topic is handed
-// back.
+// Rows that the stream holds look deferred when they were written with a next_retry_time: it sends them when the
+// topic is handed back.
 func TestHandBackLeavesTheStreamWhatItHolds(t *testing.T) {
 	t.Parallel()
 	b := drainingBench(t)

@@ -10,8 +10,8 @@ import (
 	"example.com/outbox-relay/store"
 )
 
-// topicQueue is what waits of a topic that takes messages again, by id: its failed rows, due or not, because they are the
-// oldest, and the deferred ones.
+// topicQueue is what waits of a topic that takes messages again, by id: its failed rows, due or not, because they are
+// the oldest, and the deferred ones.
 type topicQueue struct {
 	*Sweeper
 	topic string
@@ -26,8 +26,8 @@ func (q *topicQueue) line() order.Name { return order.Name{Topic: q.topic} }
 
 func (q *topicQueue) rounds() int { return 1 }
 
-// list lists rows of the topic. For the last stretch the stream has to have seen all that the list shows: rows that it holds
-// are its own, also when a next_retry_time of their own makes them look deferred.
+// list lists rows of the topic. For the last stretch the stream has to have seen all that the list shows: rows that
+// it holds are its own, also when a next_retry_time of their own makes them look deferred.
 func (q *topicQueue) list(ctx context.Context, last bool) (found listing, err error) {
 	q.refs, err = q.backlog(ctx, q.topic)
 	if err != nil || len(q.refs) == 0 {
@@ -86,14 +86,14 @@ func (s *Sweeper) finish(ctx context.Context, topic string, b *batch, ending err
 	return r, errors.Join(ending, err)
 }
 
-// hidden leaves a topic alone until the claims of rows are over whose outcome could not be written: till then a query does
-// not show them, and what is younger would pass them.
+// hidden leaves a topic alone until the claims of rows are over whose outcome could not be written: till then a query
+// does not show them, and what is younger would pass them.
 func (s *Sweeper) hidden(topic string, err error) {
 	s.closes(topic, "claimed rows are not written: "+err.Error(), s.cfg.Lease)
 }
 
-// locked reports whether one of the rows that could not be claimed still waits: somebody has locked it for the moment. Those
-// that are not listed any more were settled by somebody else.
+// locked reports whether one of the rows that could not be claimed still waits: somebody has locked it for the
+// moment. Those that are not listed any more were settled by somebody else.
 func (q *topicQueue) locked(ctx context.Context, wanted []outbox.Ref, claimed []outbox.Row) (bool, error) {
 	if len(claimed) == len(wanted) {
 		return false, nil

@@ -8,8 +8,8 @@ import (
 	"example.com/outbox-relay/outbox"
 )
 
-// A topic is closed, and its drain begun, while a general pass waits for the stream; then the answer to the claim of its rows is
-// lost. No query shows them while the claim lasts, so its younger rows have to wait.
+// A topic is closed, and its drain begun, while a general pass waits for the stream; then the answer to the claim of
+// its rows is lost. No query shows them while the claim lasts, so its younger rows have to wait.
 func TestGeneralClaimThatIsLostHidesRowsOfAClosedTopic(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

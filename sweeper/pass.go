@@ -38,7 +38,8 @@ func (s *Sweeper) Pass(ctx context.Context) (Result, error) {
 	if err := s.letters.Refresh(ctx); err != nil {
 		return total, err
 	}
-	// What goes wrong with one topic is no reason to leave out the others, unless it is the stream that they all wait for.
+	// What goes wrong with one topic is no reason to leave out the others, unless it is the stream that they all wait
+	// for.
 	var errs []error
 	turn := func(work func(context.Context) (Result, error)) (goOn bool) {
 		r, err := work(ctx)
@@ -73,8 +74,8 @@ func (s *Sweeper) Pass(ctx context.Context) (Result, error) {
 	return total, errors.Join(errs...)
 }
 
-// release sends what may go of the keys that waited. It comes after a general sweep that has left nothing: a retried dead
-// letter that the table shows as due is parked by then, and so goes first.
+// release sends what may go of the keys that waited. It comes after a general sweep that has left nothing: a retried
+// dead letter that the table shows as due is parked by then, and so goes first.
 func (s *Sweeper) release(ctx context.Context) (total Result, err error) {
 	for _, line := range s.lines.Work(time.Now()).Release {
 		s.lines.Begin(line) // before the table is read: what comes meanwhile is not overlooked
@@ -93,8 +94,8 @@ func (s *Sweeper) release(ctx context.Context) (total Result, err error) {
 	return total, nil
 }
 
-// general sends due rows of topics that are not closed. They never were in the binlog, or were revived by hand, so there
-// is no commit order to keep: they go by id.
+// general sends due rows of topics that are not closed. They never were in the binlog, or were revived by hand, so
+// there is no commit order to keep: they go by id.
 func (s *Sweeper) general(ctx context.Context) (Result, error) {
 	closed := s.lines.Closed()
 	upTo := s.looksUpTo()
@@ -140,8 +141,8 @@ func (s *Sweeper) looksUpTo() time.Time {
 	return time.Now().Add(-s.cfg.Grace)
 }
 
-// hide leaves the topics alone whose rows may be claimed now without our knowing: one that was closed since they were read
-// may have deferred them before, and what is younger would pass them.
+// hide leaves the topics alone whose rows may be claimed now without our knowing: one that was closed since they were
+// read may have deferred them before, and what is younger would pass them.
 func (s *Sweeper) hide(rows []outbox.Row, err error) {
 	draining := s.lines.Work(time.Now()).Drain
 	for i := range rows {

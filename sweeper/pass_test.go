@@ -223,8 +223,8 @@ func TestOutcomesAreWrittenWhileStopping(t *testing.T) {
 	require.Equal(t, outbox.Sent, b.table.status(1))
 }
 
-// A row that was published is marked however long the database is away; when the sweep is stopped before that, it stays
-// covered by the offsets.
+// A row that was published is marked however long the database is away; when the sweep is stopped before that, it
+// stays covered by the offsets.
 func TestMarksThatCouldNotBeWritten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -73,8 +73,8 @@ type Lines interface {
 	Hold(ctx context.Context, line order.Name) bool
 	// Held returns which rows the stream holds.
 	Held(line order.Name) map[outbox.Ref]bool
-	// Open lets what the stream holds go first, and opens the line: after the lone message that Begin has allowed was acked,
-	// or when a hold has left nothing in the table. It reports false when the stream had to give up holding.
+	// Open lets what the stream holds go first, and opens the line: after the lone message that Begin has allowed was
+	// acked, or when a hold has left nothing in the table. It reports false when the stream had to give up holding.
 	Open(ctx context.Context, line order.Name) (opened bool, err error)
 }
 
@@ -85,8 +85,8 @@ type Letters interface {
 	Refresh(ctx context.Context) error
 	// Waits returns the line of a due row whose key waits, in which to park it.
 	Waits(row *outbox.Row) (line order.Name, waits bool)
-	// Died reports, before the table is changed, that a row is a dead letter, and Buried whether the table could be changed.
-	// Spent reports that messages may have become dead by spending their retries.
+	// Died reports, before the table is changed, that a row is a dead letter, and Buried whether the table could be
+	// changed. Spent reports that messages may have become dead by spending their retries.
 	Died(row *outbox.Row)
 	Buried(ref outbox.Ref, written bool)
 	Spent()
@@ -99,8 +99,8 @@ type Stream interface {
 	// Passed returns nil once everything that a read of the table could see before the call is settled by the stream, as
 	// far as the stream can see it at all. ErrBehind when that takes too long.
 	Passed(ctx context.Context) error
-	// Admitted returns nil once the stream has seen everything that a read of the table could see before the call: sent it, deferred
-	// it, or holds it. It does not wait for long.
+	// Admitted returns nil once the stream has seen everything that a read of the table could see before the call: sent
+	// it, deferred it, or holds it. It does not wait for long.
 	Admitted(ctx context.Context) error
 }
 
@@ -127,8 +127,8 @@ type Publisher interface {
 
 // Broker answers questions about Kafka.
 type Broker interface {
-	// Fill reads the bodies of rows that have theirs staged, of as many rows from the first on as may be in memory together. It
-	// returns how many those are, and for each of them why it has none.
+	// Fill reads the bodies of rows that have theirs staged, of as many rows from the first on as may be in memory
+	// together. It returns how many those are, and for each of them why it has none.
 	Fill(ctx context.Context, rows []outbox.Row) (n int, errs []error)
 	// Appeared reports whether a topic that did not exist when it was last tried exists now.
 	Appeared(ctx context.Context, topic string) bool

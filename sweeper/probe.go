@@ -24,8 +24,8 @@ type retryAt struct {
 	topic string
 }
 
-// probe tries a closed topic with its oldest row, when that is due or the topic has just come into being. An ack begins
-// the drain. Between two tries the table is not asked: looking for the oldest of a million rows is not free.
+// probe tries a closed topic with its oldest row, when that is due or the topic has just come into being. An ack
+// begins the drain. Between two tries the table is not asked: looking for the oldest of a million rows is not free.
 func (s *Sweeper) probe(ctx context.Context, topic string) (Result, error) {
 	if retry, tried := s.retries[topic]; tried && time.Now().Before(retry.at) && !s.broker.Appeared(ctx, retry.topic) {
 		s.later(topic, min(time.Until(retry.at), appearsWithin))
@@ -73,8 +73,8 @@ func (s *Sweeper) oldest(ctx context.Context, topic string) (row *outbox.Row, du
 // lookAgain is how soon the table is asked again about a row whose time can't be read.
 const lookAgain = 5 * time.Second
 
-// waitsFor returns how long the topic of a row that is not due is left alone, 0 when it need not be: what the row goes to did
-// not exist when it was last tried, and does now.
+// waitsFor returns how long the topic of a row that is not due is left alone, 0 when it need not be: what the row
+// goes to did not exist when it was last tried, and does now.
 func (s *Sweeper) waitsFor(ctx context.Context, row *outbox.Row) time.Duration {
 	rec, err := s.router.Route(row, words.PositionSweep)
 	if err != nil || s.broker.Appeared(ctx, rec.Topic) {
@@ -130,7 +130,8 @@ func (s *Sweeper) probeWith(ctx context.Context, topic string, ref outbox.Ref) (
 	return r, err
 }
 
-// waitsForFirst is waits for the row with which a closed topic is tried: the first of its key need not wait for that one.
+// waitsForFirst is waits for the row with which a closed topic is tried: the first of its key need not wait for that
+// one.
 func (s *Sweeper) waitsForFirst(ctx context.Context, row *outbox.Row) (store.Slot, error) {
 	slot := s.waits(row)
 	if slot == 0 || s.letters.TurnOf(order.Name{Key: uint64(slot)}, row.Ref()) == order.Behind {

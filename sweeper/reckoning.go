@@ -11,17 +11,17 @@ import (
 	"example.com/outbox-relay/outbox"
 )
 
-// Reckoning is the running verdict that the stream and the table agree. Each row that the sweeper takes up and the stream
-// should have brought is counted under the reason that the stream has told, or as unexplained: nobody but the table knew of
-// it, as of rows written with sql_log_bin=0. What is the sweeper's by design is counted apart.
+// Reckoning is the running verdict that the stream and the table agree. Each row that the sweeper takes up and the
+// stream should have brought is counted under the reason that the stream has told, or as unexplained: nobody but the
+// table knew of it, as of rows written with sql_log_bin=0. What is the sweeper's by design is counted apart.
 //
-// A reason is known in one of three ways: of the rows themselves (updates), of their number (XA, rows that can't be mapped),
-// or only that there may be some (statements, DDL). The latter two explain any row, until a pass has seen that nothing is
-// left; so what is silent within seconds of those may be counted for them, never the other way round.
+// A reason is known in one of three ways: of the rows themselves (updates), of their number (XA, rows that can't be
+// mapped), or only that there may be some (statements, DDL). The latter two explain any row, until a pass has seen
+// that nothing is left; so what is silent within seconds of those may be counted for them, never the other way round.
 //
-// It lives as long as the process. A relay that takes over has not read what its predecessor read: the rows that its first
-// complete pass finds count as start. Memory is bounded; all methods may be called concurrently, and on nil, where no binlog
-// is read and all rows are the sweeper's.
+// It lives as long as the process. A relay that takes over has not read what its predecessor read: the rows that its
+// first complete pass finds count as start. Memory is bounded; all methods may be called concurrently, and on nil,
+// where no binlog is read and all rows are the sweeper's.
 type Reckoning struct {
 	metrics   *metrics.Source
 	delivered atomic.Int64
@@ -55,7 +55,8 @@ type Totals struct {
 const (
 	// maxNamed bounds the rows known by name; of more the number is kept.
 	maxNamed = 20_000
-	// readable is how long after its event in the binlog a row may take to be readable, as with semi-synchronous replication.
+	// readable is how long after its event in the binlog a row may take to be readable, as with semi-synchronous
+	// replication.
 	readable = 5 * time.Second
 )
 
@@ -129,8 +130,8 @@ func (r *Reckoning) Totals() Totals {
 // Take counts rows that were claimed, as they were before, of a topic that is open.
 func (r *Reckoning) Take(rows ...outbox.Row) { r.take(rows, false) }
 
-// take counts rows that the sweeper has claimed, as they were before. The stream has passed them all. It returns, for each,
-// why it is the sweeper's by design, "" when it is not.
+// take counts rows that the sweeper has claimed, as they were before. The stream has passed them all. It returns, for
+// each, why it is the sweeper's by design, "" when it is not.
 func (r *Reckoning) take(rows []outbox.Row, drained bool) []string {
 	designed := make([]string, len(rows))
 	if r == nil {
@@ -148,8 +149,9 @@ func (r *Reckoning) take(rows []outbox.Row, drained bool) []string {
 	return designed
 }
 
-// why tells why a row is the sweeper's: a reason for which the stream did not bring it, or a design. A pending row without a
-// next_retry_time is one that nobody has given to the sweeper, and is counted once, since its claim sets one.
+// why tells why a row is the sweeper's: a reason for which the stream did not bring it, or a design. A pending row
+// without a next_retry_time is one that nobody has given to the sweeper, and is counted once, since its claim sets
+// one.
 func (r *Reckoning) why(row *outbox.Row, drained bool) (reason, design string) {
 	key := outbox.Ref{Table: row.Table, ID: row.ID}
 	if n, ok := r.named[key]; ok {
@@ -183,8 +185,8 @@ func (r *Reckoning) why(row *outbox.Row, drained bool) (reason, design string) {
 	return words.MissedUnexplained, ""
 }
 
-// looked tells that a pass which began at a time, less what it left out as too fresh, has found everything pending but the
-// rows of closed topics: what was told well before is explained.
+// looked tells that a pass which began at a time, less what it left out as too fresh, has found everything pending
+// but the rows of closed topics: what was told well before is explained.
 func (r *Reckoning) looked(upTo time.Time, closed []string) {
 	if r == nil {
 		return

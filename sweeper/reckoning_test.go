@@ -98,8 +98,8 @@ func TestMissedRowCountsOnce(t *testing.T) {
 	})
 }
 
-// Whatever the reader says about rows that it leaves to the sweeper, none of them counts as unexplained: the alert for foreign
-// writers watches that.
+// Whatever the reader says about rows that it leaves to the sweeper, none of them counts as unexplained: the alert
+// for foreign writers watches that.
 func TestEveryReasonOfTheReaderIsCounted(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{

@@ -9,8 +9,8 @@ import (
 	"example.com/outbox-relay/store"
 )
 
-// scan remembers up to which next_retry_time nothing is due but rows of closed topics, so that a million rows of a topic that does not
-// exist are not read again in each pass.
+// scan remembers up to which next_retry_time nothing is due but rows of closed topics, so that a million rows of a
+// topic that does not exist are not read again in each pass.
 type scan struct {
 	upTo   string // as the database prints it; "" means that everything is to be read
 	closed []string
@@ -23,8 +23,8 @@ type scan struct {
 // wholeEvery is when everything is read again: a row may have been written with a next_retry_time long past.
 const wholeEvery = 2 * time.Minute
 
-// lookEverywhere forgets what saves a pass work: somebody may have put a row anywhere, or have repaired a topic. A reading of
-// everything that has begun is ended first, or it never would be where that is asked for often.
+// lookEverywhere forgets what saves a pass work: somebody may have put a row anywhere, or have repaired a topic. A
+// reading of everything that has begun is ended first, or it never would be where that is asked for often.
 func (s *Sweeper) lookEverywhere() {
 	clear(s.retries)
 	if s.seen.progress.Begun() {

@@ -56,13 +56,16 @@ func busy() *source {
 			{Name: "mark", Err: errors.New("mark rows of app.local_message: lock wait timeout"), Degraded: true},
 		},
 		status: relay.Status{
-			Source: "orders", Role: relay.RoleStream, Recovery: "resumed", Detail: "resumed at binlog.000003:4", Connected: true,
-			Read: "binlog.000003:9000", Safe: "binlog.000003:8000", GTID: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77", LagSeconds: 0.012,
-			Saved: now.Add(-time.Second), Transactions: 3, InFlight: 1200, InFlightBytes: 3 << 20, Unmarked: 17,
-			Topics: []relay.TopicStatus{{Name: "bills", State: "closed", Reason: "unknown topic\x1b[31m", Held: 4}},
+			Source: "orders", Role: relay.RoleStream, Recovery: "resumed", Detail: "resumed at binlog.000003:4",
+			StreamStatus: relay.StreamStatus{
+				Connected: true, Read: "binlog.000003:9000", Safe: "binlog.000003:8000", GTID: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77", LagSeconds: 0.012,
+				Saved: now.Add(-time.Second), Transactions: 3,
+			},
+			FlightStatus:  relay.FlightStatus{InFlight: 1200, InFlightBytes: 3 << 20, Unmarked: 17},
+			WaitingStatus: relay.WaitingStatus{Topics: []relay.TopicStatus{{Name: "bills", State: "closed", Reason: "unknown topic\x1b[31m", Held: 4}}},
 			Recoveries: []relay.Recovery{{
 				Kind: "purged", Detail: "the server has purged binlog.000001", Began: time.Unix(1_800_000_000, 0), Ended: time.Unix(1_800_000_002, 0),
-				From: "binlog.000001:4", To: "binlog.000003:4", Skipped: true, LeftToSweeper: 30, Advice: "keep binlogs longer",
+				From: "binlog.000001:4", To: "binlog.000003:4", Skipped: true, RecoveryRows: relay.RecoveryRows{LeftToSweeper: 30}, Advice: "keep binlogs longer",
 			}},
 			LastSweep: now.Add(-12 * time.Second), Errors: []string{"mark: lock wait timeout"},
 		},

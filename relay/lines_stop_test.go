@@ -27,7 +27,7 @@ func refusing(msgID string) func(*item) error {
 
 func TestFlushEndsAtTheFirstThatIsNotSent(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
+	b := newLinesBench()
 	b.sink.refuse = refusing("m3")
 	b.pass(t.Context(), 5)
 	require.ErrorIs(t, b.probeAcked(t.Context(), b.topic), errBroken)
@@ -39,7 +39,7 @@ func TestFlushEndsAtTheFirstThatIsNotSent(t *testing.T) {
 func TestHandBackEndsAtTheFirstThatIsNotSent(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		b.sink.refuse = refusing("m2")
 		b.closeAndDrain(true)
 		require.True(t, b.Hold(t.Context(), "orders"))
@@ -59,7 +59,7 @@ func TestHandBackEndsAtTheFirstThatIsNotSent(t *testing.T) {
 // none were left.
 func TestFlushThatCanNotAskDoesNotOpenTheTopic(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
+	b := newLinesBench()
 	b.sink.blind = errBroken
 	b.pass(t.Context(), 3)
 	require.ErrorIs(t, b.probeAcked(t.Context(), b.topic), errBroken)

@@ -15,7 +15,7 @@ import (
 func TestHoldWaitsForWhatIsBeingDeferred(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		b.closeAndDrain(true)
 		b.pass(t.Context(), 2)
 		held := make(chan bool, 1)
@@ -37,7 +37,7 @@ func TestHoldWaitsForWhatIsBeingDeferred(t *testing.T) {
 func TestHoldGivenUpWithItsContext(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		b.closeAndDrain(true)
 		b.pass(t.Context(), 1)
 		ctx, cancel := context.WithTimeout(t.Context(), holdAtMost/2)
@@ -55,7 +55,7 @@ func TestHoldGivenUpWithItsContext(t *testing.T) {
 func TestHoldOfATopicThatIsNotDraining(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		require.False(t, b.Hold(t.Context(), "orders"))
 		b.Close("orders", "gone", 0)
 		require.False(t, b.Hold(t.Context(), "orders"))
@@ -68,7 +68,7 @@ func TestHoldOfATopicThatIsNotDraining(t *testing.T) {
 func TestHoldingEndsByItself(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		b.closeAndDrain(true)
 		require.True(t, b.Hold(t.Context(), "orders"))
 		b.pass(t.Context(), 3)
@@ -85,7 +85,7 @@ func TestHoldingEndsByItself(t *testing.T) {
 func TestHoldingEndsByItselfBeforeItHasBegun(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		b.closeAndDrain(true)
 		b.pass(t.Context(), 1)
 		held := make(chan bool, 1) // size 1: the goroutine ends by itself
@@ -112,7 +112,7 @@ func advance(t *testing.T, d time.Duration) {
 func TestUnholdDefersAndDrainsOn(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		b.closeAndDrain(true)
 		require.True(t, b.Hold(t.Context(), "orders"))
 		b.pass(t.Context(), 2)
@@ -128,7 +128,7 @@ func TestUnholdDefersAndDrainsOn(t *testing.T) {
 func TestRefusalWhileHandingBack(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		b.closeAndDrain(true)
 		require.True(t, b.Hold(t.Context(), "orders"))
 		b.pass(t.Context(), 1)
@@ -145,7 +145,7 @@ func TestHandBackOfATopicThatNeverAcked(t *testing.T) {
 	t.Run("FirstHeldIsTheProbe", func(t *testing.T) {
 		t.Parallel()
 		bubble.Test(t, func(t *testing.T) {
-			b := newGateBench()
+			b := newLinesBench()
 			b.closeAndDrain(false)
 			require.True(t, b.Hold(t.Context(), "orders"))
 			b.pass(t.Context(), 3)
@@ -159,7 +159,7 @@ func TestHandBackOfATopicThatNeverAcked(t *testing.T) {
 	t.Run("NothingHeldIsFresh", func(t *testing.T) {
 		t.Parallel()
 		bubble.Test(t, func(t *testing.T) {
-			b := newGateBench()
+			b := newLinesBench()
 			b.closeAndDrain(false)
 			require.True(t, b.Hold(t.Context(), "orders"))
 			require.True(t, b.handBack(t))
@@ -173,7 +173,7 @@ func TestHandBackOfATopicThatNeverAcked(t *testing.T) {
 func TestCloseForgetsTheAck(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		b.pass(t.Context(), 1)
 		b.ackProbe(t.Context())
 		b.closeAndDrain(false)
@@ -186,7 +186,7 @@ func TestCloseForgetsTheAck(t *testing.T) {
 
 func TestBeginProbe(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
+	b := newLinesBench()
 	probe, isOpen := b.BeginProbe("orders")
 	require.True(t, probe)
 	require.False(t, isOpen)
@@ -207,37 +207,37 @@ func TestWork(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
-		arrange func(*gateBench)
+		arrange func(*linesBench)
 		probe   []string
 		drain   []string
 		wait    time.Duration
 	}{
-		{name: "Fresh", arrange: func(*gateBench) {}},
-		{name: "Due", arrange: func(b *gateBench) { b.Close("orders", "", 0) }, probe: []string{"orders"}},
-		{name: "Paused", arrange: func(b *gateBench) { b.Close("orders", "", time.Hour) }, wait: time.Hour},
-		{name: "Later", arrange: func(b *gateBench) {
+		{name: "Fresh", arrange: func(*linesBench) {}},
+		{name: "Due", arrange: func(b *linesBench) { b.Close("orders", "", 0) }, probe: []string{"orders"}},
+		{name: "Paused", arrange: func(b *linesBench) { b.Close("orders", "", time.Hour) }, wait: time.Hour},
+		{name: "Later", arrange: func(b *linesBench) {
 			b.Close("orders", "", 0)
 			b.ProbeLater("orders", time.Hour)
 		}, wait: time.Hour},
-		{name: "TheSoonerOfTwo", arrange: func(b *gateBench) {
+		{name: "TheSoonerOfTwo", arrange: func(b *linesBench) {
 			b.Close("orders", "", time.Hour)
 			b.Close("other", "", time.Minute)
 		}, wait: time.Minute},
-		{name: "FailureNotWritten", arrange: func(b *gateBench) {
+		{name: "FailureNotWritten", arrange: func(b *linesBench) {
 			b.willFail(b.topic)
 			b.Close("orders", "", 0)
 		}, wait: order.Settling},
-		{name: "FailureWritten", arrange: func(b *gateBench) {
+		{name: "FailureWritten", arrange: func(b *linesBench) {
 			b.willFail(b.topic)
 			b.Close("orders", "", 0)
 			b.failed(b.topic)
 		}, probe: []string{"orders"}},
-		{name: "Draining", arrange: func(b *gateBench) { b.closeAndDrain(true) }, drain: []string{"orders"}},
+		{name: "Draining", arrange: func(b *linesBench) { b.closeAndDrain(true) }, drain: []string{"orders"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
-				b := newGateBench()
+				b := newLinesBench()
 				tt.arrange(b)
 				probe, drain, wait := b.Work(time.Now())
 				require.Equal(t, tt.probe, probe)
@@ -251,7 +251,7 @@ func TestWork(t *testing.T) {
 func TestRebuiltTopics(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		b.Rebuild([]string{"orders", "claimed"}, []string{"claimed"}, time.Now().Add(30*time.Second))
 		b.pass(t.Context(), 1)
 		require.Equal(t, []string{"m1"}, ids(b.sink.left), "what is new waits behind what is old")

@@ -11,12 +11,12 @@ import (
 	"example.com/outbox-relay/order"
 )
 
-// gateModel plays everybody around a gate with one topic: the pump, the prober, the marker, the sweeper and Kafka. What
-// it keeps is where each message is.
+// linesModel plays everybody around a gate with one topic: the pump, the prober, the marker, the sweeper and Kafka.
+// What it keeps is where each message is.
 //
 // Once it stops, the producer takes or refuses each message by chance, and whoever is refused ends.
-type gateModel struct {
-	*gateBench
+type linesModel struct {
+	*linesBench
 	takes   func() bool // nil: it does not stop
 	refused []uint64    // what the producer did not take
 	pumped  bool        // the pump has ended
@@ -29,9 +29,9 @@ type gateModel struct {
 	dead    int
 }
 
-func (m *gateModel) send(_ context.Context, it *item) error { return m.produce(it.ref.ID) }
+func (m *linesModel) send(_ context.Context, it *item) error { return m.produce(it.ref.ID) }
 
-func (m *gateModel) produce(id uint64) error {
+func (m *linesModel) produce(id uint64) error {
 	if m.takes != nil && !m.takes() {
 		m.refused = append(m.refused, id)
 		return errBroken
@@ -40,7 +40,7 @@ func (m *gateModel) produce(id uint64) error {
 	return nil
 }
 
-func (m *gateModel) onward(ctx context.Context, it *item, way order.Way) error {
+func (m *linesModel) onward(ctx context.Context, it *item, way order.Way) error {
 	switch way {
 	case order.Send:
 		return m.send(ctx, it)
@@ -53,18 +53,18 @@ func (m *gateModel) onward(ctx context.Context, it *item, way order.Way) error {
 	return nil
 }
 
-func (m *gateModel) leave(it *item, _ order.Way) { m.marking = append(m.marking, it) }
-func (m *gateModel) stillPending(_ context.Context, items []*item) ([]*item, error) {
+func (m *linesModel) leave(it *item, _ order.Way) { m.marking = append(m.marking, it) }
+func (m *linesModel) stillPending(_ context.Context, items []*item) ([]*item, error) {
 	return items, nil
 }
 
-func newGateModel() *gateModel {
-	m := &gateModel{gateBench: newGateBench()}
+func newLinesModel() *linesModel {
+	m := &linesModel{linesBench: newLinesBench()}
 	m.Lines.sink = m
 	return m
 }
 
-func (m *gateModel) message() {
+func (m *linesModel) message() {
 	if m.pumped {
 		return
 	}
@@ -73,8 +73,9 @@ func (m *gateModel) message() {
 	m.pumped = m.onward(context.Background(), it, m.admit(it)) != nil
 }
 
-// mark settles the oldest n of the deferring UPDATEs; a failed probe's comes before them, because it was asked for first.
-func (m *gateModel) mark(n int) {
+// mark settles the oldest n of the deferring UPDATEs; a failed probe's comes before them, because it was asked for
+// first.
+func (m *linesModel) mark(n int) {
 	if m.failed != nil {
 		m.table = append(m.table, m.failed.ref.ID)
 		m.failed = nil
@@ -87,7 +88,7 @@ func (m *gateModel) mark(n int) {
 	m.marking = m.marking[n:]
 }
 
-func (m *gateModel) outcome(which string) {
+func (m *linesModel) outcome(which string) {
 	it := m.probing
 	if it == nil {
 		return
@@ -108,7 +109,7 @@ func (m *gateModel) outcome(which string) {
 }
 
 // sweep is one step of the sweeper.
-func (m *gateModel) sweep(t *rapid.T) {
+func (m *linesModel) sweep(t *rapid.T) {
 	if m.swept {
 		return
 	}
@@ -141,14 +142,14 @@ func (m *gateModel) sweep(t *rapid.T) {
 }
 
 // hold is what Hold does, without the timer that would interfere: the sweeper's giving up stands for it.
-func (m *gateModel) hold() {
+func (m *linesModel) hold() {
 	m.mark(len(m.marking))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.topic.Hold(time.Now())
 }
 
-func (m *gateModel) sendOldest() {
+func (m *linesModel) sendOldest() {
 	slices.Sort(m.table)
 	if m.swept = m.produce(m.table[0]) != nil; !m.swept {
 		m.table = m.table[1:]
@@ -156,7 +157,7 @@ func (m *gateModel) sendOldest() {
 }
 
 // check: messages reach Kafka in commit order, none behind one that was refused, and each is in one place.
-func (m *gateModel) check(t *rapid.T) {
+func (m *linesModel) check(t *rapid.T) {
 	if !slices.IsSorted(m.kafka) {
 		t.Fatalf("order lost: %v, %s", m.kafka, m.topic.State())
 	}
@@ -185,7 +186,7 @@ func (m *gateModel) check(t *rapid.T) {
 func TestGateKeepsOrderAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := newGateModel()
+		m := newLinesModel()
 		t.Repeat(map[string]func(*rapid.T){
 			"message": func(*rapid.T) { m.message() },
 			"mark":    func(t *rapid.T) { m.mark(rapid.IntRange(0, len(m.marking)).Draw(t, "n")) },
@@ -211,7 +212,7 @@ func TestGateKeepsOrderAndLosesNothing(t *testing.T) {
 }
 
 // heal ends all trouble: then everything gets to Kafka and the topic stops being special.
-func (m *gateModel) heal(t *rapid.T) {
+func (m *linesModel) heal(t *rapid.T) {
 	for range 10 * (m.next + 10) {
 		m.outcome("acked")
 		m.mark(len(m.marking))

@@ -76,8 +76,8 @@ func (s *fakeSink) stillPending(_ context.Context, items []*item) ([]*item, erro
 	return slices.DeleteFunc(slices.Clone(items), func(it *item) bool { _, gone := s.gone[it.ref.MsgID]; return gone }), nil
 }
 
-// gateBench is a gate with one topic, whose messages m1, m2, ... are admitted in order.
-type gateBench struct {
+// linesBench is a gate with one topic, whose messages m1, m2, ... are admitted in order.
+type linesBench struct {
 	topics
 	sink    *fakeSink
 	topic   *line
@@ -86,15 +86,15 @@ type gateBench struct {
 	woken   int // how often the sweeper was notified
 }
 
-func newGateBench() *gateBench {
-	b := &gateBench{sink: &fakeSink{}, tracker: NewTracker(startPosition)}
+func newLinesBench() *linesBench {
+	b := &linesBench{sink: &fakeSink{}, tracker: NewTracker(startPosition)}
 	b.topics = topics{newLines(order.Config{}, b.sink, func() { b.woken++ }, zerolog.Nop())}
 	b.topic = b.Lines.topic("orders")
 	return b
 }
 
 // pass admits n more messages and does with them what the pump would.
-func (b *gateBench) pass(ctx context.Context, n int) {
+func (b *linesBench) pass(ctx context.Context, n int) {
 	for range n {
 		b.next++
 		it := itemOf(b.tracker, b.next, b.topic, "k")
@@ -103,14 +103,14 @@ func (b *gateBench) pass(ctx context.Context, n int) {
 }
 
 // ackProbe acks the topic's probe, after which all that is held is taken.
-func (b *gateBench) ackProbe(ctx context.Context) {
+func (b *linesBench) ackProbe(ctx context.Context) {
 	if err := b.probeAcked(ctx, b.topic); err != nil {
 		panic(err) // the sink takes all
 	}
 }
 
 // handBack hands the topic back, where all that is held is taken.
-func (b *gateBench) handBack(t *testing.T) bool {
+func (b *linesBench) handBack(t *testing.T) bool {
 	t.Helper()
 	opened, err := b.HandBack(t.Context(), "orders")
 	require.NoError(t, err)
@@ -118,19 +118,19 @@ func (b *gateBench) handBack(t *testing.T) bool {
 }
 
 // closeAndDrain closes the topic with nothing on its way, and begins its drain.
-func (b *gateBench) closeAndDrain(acked bool) {
+func (b *linesBench) closeAndDrain(acked bool) {
 	b.Close("orders", "gone", 0)
 	b.Drain("orders", acked)
 }
 
 // state reads the topic's state beside the gate's timers.
-func (b *gateBench) state() order.State {
+func (b *linesBench) state() order.State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.topic.State()
 }
 
-func (b *gateBench) settleDeferred() {
+func (b *linesBench) settleDeferred() {
 	for range b.sink.left {
 		b.deferSettled(b.topic)
 	}
@@ -140,24 +140,24 @@ func TestGateAdmits(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		state string
-		reach func(*gateBench, context.Context)
+		reach func(*linesBench, context.Context)
 		want  order.Way
 		then  string // the state afterwards
 		held  int
 		left  int
 	}{
-		{"fresh", func(*gateBench, context.Context) {}, order.Probe, "probing", 0, 0},
-		{"probing", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1) }, order.Held, "probing", 1, 0},
-		{"probing", func(b *gateBench, _ context.Context) { b.BeginProbe("orders") }, order.Held, "probing", 1, 0},
-		{"open", func(b *gateBench, ctx context.Context) { b.pass(ctx, 1); b.ackProbe(ctx) }, order.Send, "open", 0, 0},
-		{"closed", func(b *gateBench, _ context.Context) { b.Close("orders", "gone", 0) }, order.Defer, "closed", 0, 1},
-		{"draining", func(b *gateBench, _ context.Context) { b.closeAndDrain(true) }, order.Defer, "draining", 0, 1},
-		{"handing", func(b *gateBench, ctx context.Context) { b.closeAndDrain(true); b.Hold(ctx, "orders") }, order.Held, "handing", 1, 0},
+		{"fresh", func(*linesBench, context.Context) {}, order.Probe, "probing", 0, 0},
+		{"probing", func(b *linesBench, ctx context.Context) { b.pass(ctx, 1) }, order.Held, "probing", 1, 0},
+		{"probing", func(b *linesBench, _ context.Context) { b.BeginProbe("orders") }, order.Held, "probing", 1, 0},
+		{"open", func(b *linesBench, ctx context.Context) { b.pass(ctx, 1); b.ackProbe(ctx) }, order.Send, "open", 0, 0},
+		{"closed", func(b *linesBench, _ context.Context) { b.Close("orders", "gone", 0) }, order.Defer, "closed", 0, 1},
+		{"draining", func(b *linesBench, _ context.Context) { b.closeAndDrain(true) }, order.Defer, "draining", 0, 1},
+		{"handing", func(b *linesBench, ctx context.Context) { b.closeAndDrain(true); b.Hold(ctx, "orders") }, order.Held, "handing", 1, 0},
 	} {
 		t.Run(tt.state, func(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
-				b := newGateBench()
+				b := newLinesBench()
 				tt.reach(b, t.Context())
 				require.Equal(t, tt.state, b.state().String())
 				it := itemOf(b.tracker, 9, b.topic, "k")
@@ -174,7 +174,7 @@ func TestGateAdmits(t *testing.T) {
 
 func TestProbeAckedSendsWhatWasHeldInOrder(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
+	b := newLinesBench()
 	b.pass(t.Context(), 4)
 	require.Equal(t, []string{"m1"}, ids(b.sink.probed))
 	require.Empty(t, b.sink.sent, "nothing goes beside a probe")
@@ -187,7 +187,7 @@ func TestProbeAckedSendsWhatWasHeldInOrder(t *testing.T) {
 // While the held messages are flushed the pump goes on: what it brings is sent after them.
 func TestFlushTakesInWhatComesMeanwhile(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
+	b := newLinesBench()
 	b.pass(t.Context(), 3)
 	b.sink.onSend = func(it *item) {
 		if it.ref.MsgID == "m2" {
@@ -201,7 +201,7 @@ func TestFlushTakesInWhatComesMeanwhile(t *testing.T) {
 
 func TestRefusedProbeClosesAndDefersInOrder(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
+	b := newLinesBench()
 	b.pass(t.Context(), 4)
 	require.True(t, b.close(b.topic, "no right to it", time.Time{}))
 	require.False(t, b.close(b.topic, "still none", time.Time{}), "only the first failure is a message's own")
@@ -214,7 +214,7 @@ func TestRefusedProbeClosesAndDefersInOrder(t *testing.T) {
 
 func TestNextProbeAfterADeadOne(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
+	b := newLinesBench()
 	b.pass(t.Context(), 3)
 	require.Equal(t, "m2", b.probeDead(b.topic).ref.MsgID)
 	require.Equal(t, "m3", b.probeDead(b.topic).ref.MsgID)
@@ -228,7 +228,7 @@ func TestSlowProbe(t *testing.T) {
 	t.Parallel()
 	t.Run("UnreachableHolds", func(t *testing.T) {
 		t.Parallel()
-		b := newGateBench()
+		b := newLinesBench()
 		b.pass(t.Context(), 1000)
 		b.reached(b.topic, false)
 		b.probeIsSlow(b.topic)
@@ -237,7 +237,7 @@ func TestSlowProbe(t *testing.T) {
 	})
 	t.Run("ReachableDefers", func(t *testing.T) {
 		t.Parallel()
-		b := newGateBench()
+		b := newLinesBench()
 		b.pass(t.Context(), 3)
 		b.reached(b.topic, true)
 		b.probeIsSlow(b.topic)
@@ -274,8 +274,8 @@ func TestSlowProbe(t *testing.T) {
 }
 
 // slowProbe is a topic that is closed because its probe takes long.
-func slowProbe(ctx context.Context) *gateBench {
-	b := newGateBench()
+func slowProbe(ctx context.Context) *linesBench {
+	b := newLinesBench()
 	b.pass(ctx, 3)
 	b.reached(b.topic, true)
 	b.probeIsSlow(b.topic)
@@ -285,7 +285,7 @@ func slowProbe(ctx context.Context) *gateBench {
 func TestFirstViolationOfAKeyIsRemembered(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		require.Empty(t, b.passed(b.topic, "k"))
 		b.refusedOpen(b.topic, []byte("k"), "m1")
 		b.refusedOpen(b.topic, []byte("k"), "m2")
@@ -302,7 +302,7 @@ func TestFirstViolationOfAKeyIsRemembered(t *testing.T) {
 func TestFlushAgainstAdmit(t *testing.T) {
 	t.Parallel()
 	for range 50 {
-		b := newGateBench()
+		b := newLinesBench()
 		b.pass(t.Context(), 20)
 		var group sync.WaitGroup
 		group.Go(func() { b.pass(t.Context(), 100) })
@@ -318,7 +318,7 @@ func TestHandBackAgainstAdmit(t *testing.T) {
 	t.Parallel()
 	for range 50 {
 		bubble.Test(t, func(t *testing.T) {
-			b := newGateBench()
+			b := newLinesBench()
 			b.closeAndDrain(true)
 			var group sync.WaitGroup
 			group.Go(func() { b.pass(t.Context(), 100) })

@@ -17,7 +17,7 @@ import (
 // A topic that is closed while its held messages are being flushed stays closed, and the rest of them is deferred.
 func TestTopicClosedDuringItsFlush(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
+	b := newLinesBench()
 	b.pass(t.Context(), 4)
 	b.sink.onSend = func(it *item) {
 		if it.ref.MsgID == "m2" {
@@ -35,7 +35,7 @@ func TestTopicClosedDuringItsFlush(t *testing.T) {
 func TestHoldGivesUpWhenItsTopicIsClosed(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		b.closeAndDrain(true)
 		b.pass(t.Context(), 1) // being deferred
 		held := make(chan bool, 1)
@@ -53,7 +53,7 @@ func TestHoldGivesUpWhenItsTopicIsClosed(t *testing.T) {
 func TestTimerOfAnEarlierHold(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		b.closeAndDrain(true)
 		require.True(t, b.Hold(t.Context(), "orders"))
 		advance(t, holdAtMost/2)
@@ -66,11 +66,12 @@ func TestTimerOfAnEarlierHold(t *testing.T) {
 	})
 }
 
-// What is held looks deferred in the table when it was written with a next_retry_time: the sweeper leaves it to the stream.
+// What is held looks deferred in the table when it was written with a next_retry_time: the sweeper leaves it to the
+// stream.
 func TestHeldAreTheStreamsOwn(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		b := newGateBench()
+		b := newLinesBench()
 		require.Empty(t, b.Held("orders"))
 		b.closeAndDrain(true)
 		b.pass(t.Context(), 1) // deferred
@@ -88,7 +89,7 @@ func TestHeldAreTheStreamsOwn(t *testing.T) {
 // A probe that could not be sent is older than what is held: it is deferred first.
 func TestProbeIsDeferredBeforeWhatIsHeld(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
+	b := newLinesBench()
 	b.pass(t.Context(), 3)
 	b.closeWith(b.topic, b.sink.probed[0], "no leader", time.Time{})
 	require.Equal(t, []string{"m1", "m2", "m3"}, ids(b.sink.left))
@@ -98,7 +99,7 @@ func TestProbeIsDeferredBeforeWhatIsHeld(t *testing.T) {
 // The sweeper sleeps until a time that did not know of the topic.
 func TestClosingWakesTheSweeperOnce(t *testing.T) {
 	t.Parallel()
-	b := newGateBench()
+	b := newLinesBench()
 	b.close(b.topic, "gone", time.Time{})
 	b.close(b.topic, "still gone", time.Time{})
 	require.Equal(t, 1, b.woken)
