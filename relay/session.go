@@ -154,11 +154,11 @@ type parts struct {
 
 // begin makes them, and closes the topics that have rows left in the table. left tells that there are such rows.
 func (l *leadership) begin(ctx context.Context, everything bool, fail context.CancelCauseFunc) (p parts, left bool, err error) {
-	r := l.relay
-	p = parts{alarm: sweeper.NewAlarm(), fail: fail}
+	r, alarm := l.relay, sweeper.NewAlarm()
+	p = parts{alarm: alarm, fail: fail}
 	p.flow, err = newFlow(flowParts{
 		cfg: r.cfg, broker: r.deps.Broker, tables: r.deps.Tables, offsets: l.offsets, fail: fail, log: l.log,
-		notify: func() { p.alarm.WakeIn(0) }, metrics: r.deps.Metrics, reckoning: r.reckoning,
+		notify: func() { alarm.WakeIn(0) }, metrics: r.deps.Metrics, reckoning: r.reckoning,
 		marks: markerConfig{
 			check: l.check, batch: r.cfg.MarkBatch, delay: r.cfg.MarkDelay, policy: r.cfg.Retry, notes: r.recoveries,
 			observe: func(d time.Duration) { r.deps.Metrics.Mark.Observe(d.Seconds()) },

@@ -28,7 +28,7 @@ type lines struct {
 }
 
 func (l lines) Work(now time.Time) order.Work {
-	w := l.gate.work(now)
+	w := l.work(now)
 	w.Release = l.keys.release()
 	return w
 }
@@ -38,7 +38,7 @@ func (l lines) Begin(name order.Name) order.Way {
 		delete(l.keys.ready, name.Key)
 		return order.Defer
 	}
-	return l.gate.begin(name.Topic)
+	return l.begin(name.Topic)
 }
 
 func (l lines) Report(name order.Name, o order.Outcome) {
@@ -64,7 +64,7 @@ func (l lines) Hold(_ context.Context, name order.Name) bool {
 	if name.Key != 0 {
 		return l.keys.hold()
 	}
-	return l.gate.hold(name.Topic)
+	return l.hold(name.Topic)
 }
 
 func (l lines) Held(order.Name) map[outbox.Ref]bool { return l.held }
@@ -77,7 +77,7 @@ func (l lines) Open(_ context.Context, name order.Name) (bool, error) {
 		l.set(name.Topic, "open", "acked")
 		return true, l.ending
 	}
-	return l.gate.handBack(name.Topic), nil
+	return l.handBack(name.Topic), nil
 }
 
 // gate is the topics' states, with a journal.
