@@ -87,6 +87,8 @@ func refOf(id uint64) outbox.Ref {
 
 const theKey = 7
 
+var scriptStart = time.Unix(1e9, 0)
+
 type script struct {
 	lines *order.Lines[message]
 	topic *order.Line[message]
@@ -95,7 +97,7 @@ type script struct {
 }
 
 func newScript(relaxed, hold bool) *script {
-	s := &script{lines: order.NewLines[message](order.Config{Relaxed: relaxed, Hold: hold}), now: time.Unix(1e9, 0)}
+	s := &script{lines: order.NewLines[message](order.Config{Relaxed: relaxed, Hold: hold}), now: scriptStart}
 	s.topic = s.lines.Topic("orders")
 	return s
 }
@@ -204,7 +206,7 @@ func (s *script) stream(t *testing.T, l *order.Line[message], name string, args 
 	case "dead":
 		s.do(l.ProbeDead())
 	case "refused":
-		s.do(l.Close(strings.Join(args, " "), s.now))
+		s.do(l.Report(order.Outcome{Kind: order.Closes, Reason: strings.Join(args, " ")}, s.now))
 	case "refused-probe":
 		s.do(l.CloseWith(messageOf(t, args[0]), strings.Join(args[1:], " "), s.now))
 	case "bodyless":
@@ -278,34 +280,42 @@ func (s *script) sweep(t *testing.T, l *order.Line[message], name string, args [
 	case "begin":
 		s.print("%s", [...]string{"send", "probe", "held", "leave it", "park"}[l.Begin()])
 	case "drain":
-		l.Drain(args[0] == "acked")
+		kind := order.Empty
+		if args[0] == "acked" {
+			kind = order.Drains
+		}
+		s.do(l.Report(order.Outcome{Kind: kind}, s.now))
 	case "hold":
 		if _, ok := l.Hold(s.now); !ok {
 			s.print("too early")
 		}
 	case "unhold":
-		s.do(l.Unhold(l.Turn()))
+		s.do(l.Report(order.Outcome{Kind: order.GivesUp}, s.now))
 	case "unhold-earlier":
 		s.do(l.Unhold(l.Turn() - 1))
 	case "handback":
-		do, ok := l.HandBack()
+		do, ok := l.Open()
 		s.do(do)
 		if !ok {
 			s.print("the drain goes on")
 		}
 	case "later":
-		l.Later(s.now.Add(s.duration(t, args[0])))
+		s.do(l.Report(order.Outcome{Kind: order.Later, Wait: s.duration(t, args[0])}, s.now))
 	case "rebuild":
 		l.Rebuild(s.now.Add(s.duration(t, args[0])))
 	case "recorded":
 		s.lines.Recorded()
+	case "opened": // the sweeper's lone message to the topic was acked
+		do, ok := s.lines.At(l.Name()).Open()
+		s.do(do)
+		s.print("opens: %t", ok)
 	case "after":
 		s.now = s.now.Add(s.duration(t, args[0]))
 	case "work":
 		w := s.lines.Work(s.now)
 		s.print("probe %v, drain %v, release %d, wait %s, general sweeps leave out %v", w.Probe, w.Drain, len(w.Release), w.Wait, s.lines.Leaves())
 	case "blocked":
-		l.Blocked()
+		s.do(l.Report(order.Outcome{Kind: order.Blocked}, s.now))
 	default:
 		return false
 	}
@@ -344,6 +354,10 @@ func (s *script) person(t *testing.T, _ *order.Line[message], name string, args 
 		s.print("%s %s", args[0], [...]string{"goes", "goes alone", "is behind a dead letter"}[s.lines.TurnOf(theKey, m.Ref())])
 	case "was-acked":
 		s.print("%s has passed %q", args[0], s.lines.Overtook(m))
+	case "was-refused":
+		s.topic.Refused([]byte("k"), m.Ref().MsgID)
+	case "passes":
+		s.print("%s has passed %q", args[0], s.topic.Passed([]byte("k")))
 	default:
 		return false
 	}
