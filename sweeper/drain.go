@@ -11,7 +11,8 @@ type queue interface {
 	line() order.Name
 	// rounds is how often a pass lists and sends before others have their turn.
 	rounds() int
-	// list reads what may go next. last says that the stream holds what is new: what it holds is not listed.
+	// list reads what may go next, and returns once the stream has passed that. last says that the stream holds what is new: then
+	// what it holds is not listed, and nothing is waited for.
 	list(ctx context.Context, last bool) (listing, error)
 	// send claims and sends what was listed. clean is false when one of the rows was not acked or could not be claimed:
 	// those behind it have to wait.
@@ -47,10 +48,6 @@ func (s *Sweeper) drain(ctx context.Context, q queue) (total Result, blocked boo
 			return total, found.stands == behindLetter, nil
 		case found.rows == 0:
 			return s.handBack(ctx, q, total)
-		}
-		// What waits may do so because of a stream that has not got to an earlier message again.
-		if err := s.stream.Passed(ctx); err != nil {
-			return total, false, err
 		}
 		r, clean, err := q.send(ctx)
 		total.add(r)

@@ -27,8 +27,30 @@ func (q *keyQueue) rounds() int { return keyRounds }
 
 func (q *keyQueue) slot() store.Slot { return store.Slot(q.name.Key) }
 
-// list reads the first parked rows that may be sent.
-func (q *keyQueue) list(ctx context.Context, _ bool) (listing, error) {
+// list reads the first parked rows that may be sent. A younger row may be parked before an older one: its topic has held that
+// when its key began to wait, or the stream has not got to it again. So once the stream has passed what is parked, that
+// is read again, up to the same row.
+func (q *keyQueue) list(ctx context.Context, last bool) (listing, error) {
+	found, err := q.read(ctx)
+	if err != nil || last || found.rows == 0 {
+		return found, err
+	}
+	upTo := make(map[outbox.Table]uint64)
+	for i := range q.parked {
+		upTo[q.parked[i].Table] = q.parked[i].ID // by id
+	}
+	if err := q.stream.Passed(ctx); err != nil {
+		return found, err
+	}
+	if found, err = q.read(ctx); err != nil {
+		return found, err
+	}
+	q.parked = slices.DeleteFunc(q.parked, func(row outbox.Row) bool { return row.ID > upTo[row.Table] })
+	found.rows, found.more = len(q.parked), found.more || len(q.parked) < found.rows
+	return found, nil
+}
+
+func (q *keyQueue) read(ctx context.Context) (listing, error) {
 	rows, err := q.rows.Parked(ctx, q.slot(), q.cfg.Batch)
 	if err != nil {
 		return listing{}, err

@@ -33,15 +33,16 @@ func (q *topicQueue) list(ctx context.Context, last bool) (found listing, err er
 	if err != nil || len(q.refs) == 0 {
 		return found, err
 	}
-	if last {
-		if err := q.stream.Admitted(ctx); err != nil {
-			return found, err
-		}
-		held := q.lines.Held(q.line())
-		q.refs = slices.DeleteFunc(q.refs, func(ref outbox.Ref) bool { return held[ref] })
-		q.refs = q.refs[:min(len(q.refs), handBackMost)]
+	if !last {
+		return listing{rows: len(q.refs), more: len(q.refs) > q.cfg.Batch}, q.stream.Passed(ctx)
 	}
-	return listing{rows: len(q.refs), more: len(q.refs) > q.cfg.Batch}, nil
+	if err := q.stream.Admitted(ctx); err != nil {
+		return found, err
+	}
+	held := q.lines.Held(q.line())
+	q.refs = slices.DeleteFunc(q.refs, func(ref outbox.Ref) bool { return held[ref] })
+	q.refs = q.refs[:min(len(q.refs), handBackMost)]
+	return listing{rows: len(q.refs)}, nil
 }
 
 // backlog lists rows of a topic. Pending rows that nobody has deferred are still the stream's.

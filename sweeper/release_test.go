@@ -122,3 +122,17 @@ func TestReleaseWithARowThatSomebodyElseHolds(t *testing.T) {
 	require.Empty(t, b.broker.published())
 	require.Equal(t, []string{"claim parked m2", "park m2"}, b.table.done())
 }
+
+// A younger row of the key is parked before an older one, which its topic has held: the older one goes first, and one that
+// comes behind both waits for its turn.
+func TestRowThatIsParkedWhileTheStreamPasses(t *testing.T) {
+	t.Parallel()
+	b := releaseBench(t, 6)
+	b.stream.onPassed = func() {
+		b.stream.onPassed = nil
+		b.table.put("orders", outbox.Pending, 4, 8)
+		b.table.rows[4].parked, b.table.rows[8].parked = 1, 1
+	}
+	require.Equal(t, 3, b.pass(t).Sent)
+	require.Equal(t, []string{"~m4", "m6", "~m8"}, b.broker.published())
+}
