@@ -13,12 +13,10 @@ LINT := $(CACHE)/bin/golangci-lint
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-# One test binary at a time: several of them bring their own load and servers, and on two cores they would starve each other
-# into time-outs. They are built before, with all cores. TEST narrows what is tested
-# (TEST=./store/...), TESTFLAGS adds go test flags (TESTFLAGS='-run Mark -v').
+# TEST narrows what is tested (TEST=./store/...), TESTFLAGS adds go test flags (TESTFLAGS='-run Mark -v').
 TEST ?= ./...
 TESTFLAGS ?=
-GOTESTFLAGS := -race -shuffle=on -timeout 25m -p 1 $(TESTFLAGS)
+GOTESTFLAGS := -race -shuffle=on -timeout 25m $(TESTFLAGS)
 
 .PHONY: help
 help: ## list the targets
@@ -29,8 +27,7 @@ setup: ## install what tests and lint need, if it is missing (as root or with su
 	@scripts/setup.sh all
 
 .PHONY: test
-test: setup lint bin/rig bin/suite ## everything: lint, then all tests against real servers, as CI does
-	@$(GO) test -race -exec true $(TEST) > /dev/null 2>&1 || true # what does not build is said below
+test: setup lint bin/rig bin/suite ## everything: lint, then all tests in three parts (test/suite), as CI does
 	@bin/rig exec -- bin/suite $(TEST) -- $(GOTESTFLAGS)
 
 .PHONY: test-unit

@@ -11,6 +11,7 @@ import (
 
 // event is one line of go test -json (see go doc test2json).
 type event struct {
+	Time        time.Time
 	Action      string
 	Package     string
 	ImportPath  string // of build events
@@ -62,18 +63,46 @@ func outcomes(action string) outcome {
 type testRun struct {
 	name    string // "" for the package itself
 	outcome outcome
-	open    int // rounds that have begun and not ended
+	open    int       // rounds that have begun and not ended
+	since   time.Time // when it began or went on
 	took    time.Duration
 	output  strings.Builder
 }
 
-// end takes the end of a test or of one of its parts, which a test itself hides when it was skipped.
-func (t *testRun) end(e *event) {
-	t.outcome = max(t.outcome, outcomes(e.Action))
-	t.took = max(t.took, time.Duration(e.Elapsed*float64(time.Second))) // that of a test does not have its parallel parts
-	if !strings.Contains(e.Test, "/") {
-		t.open--
+// take takes what happens to the test or to one of its parts.
+func (t *testRun) take(e *event) {
+	top := t.name == e.Test
+	switch e.Action {
+	case "run":
+		if top {
+			t.open++
+			t.since = e.Time
+		}
+	case "pause":
+		if top {
+			t.took += e.Time.Sub(t.since)
+		}
+	case "cont":
+		if top {
+			t.since = e.Time
+		}
+	case "pass", "skip", "fail":
+		t.outcome = max(t.outcome, outcomes(e.Action)) // also of a part: a test itself hides that a part was skipped
+		if top {
+			t.open--
+			t.ended(e)
+		}
 	}
+}
+
+// ended takes how long the test has run. What go test says of a test leaves its parallel parts out, unlike the time
+// between its events.
+func (t *testRun) ended(e *event) {
+	if t.since.IsZero() {
+		t.took = time.Duration(e.Elapsed * float64(time.Second))
+		return
+	}
+	t.took += e.Time.Sub(t.since)
 }
 
 func (t *testRun) result() outcome {
@@ -112,11 +141,8 @@ func (p *packageRun) test(name string) *testRun {
 // take takes one event of the package.
 func (p *packageRun) take(e *event) {
 	t := p.test(e.Test)
+	t.take(e)
 	switch e.Action {
-	case "run":
-		if t.name == e.Test {
-			t.open++
-		}
 	case "output":
 		p.saidPass = p.saidPass || e.Test == "" && e.Output == "PASS\n"
 		if p.sign == "" {
@@ -127,7 +153,6 @@ func (p *packageRun) take(e *event) {
 		}
 	case "pass", "skip", "fail":
 		p.unbuilt = p.unbuilt || e.FailedBuild != ""
-		t.end(e)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sign is what a line says when no second try may take it back.
+// sign is what a line says that explains a failure better than that the test failed.
 type sign struct {
 	what    string
 	pattern *regexp.Regexp
@@ -30,33 +30,28 @@ func signIn(line string, misplaced bool) string {
 	return ""
 }
 
-// verdict is what a failure means for the run.
-type verdict struct {
-	pkg, test string // test is "" for what a package does around its tests
-	// final is why it is not run again, "" when it is.
-	final string
-	// listed is the test's entry in the list of flaky ones.
-	listed flakyEntry
+// failure is one test that did not pass, or a package that failed by itself.
+type failure struct {
+	pkg  *packageRun
+	test *testRun
 }
 
-func (v verdict) isFinal() bool { return v.final != "" }
+// verdict is a failure with its reason.
+type verdict struct {
+	pkg, test string // test is "" for what a package does around its tests
+	why       string
+}
 
-// judge says for each failure whether it is final.
-func judge(failures []failure, listed map[flakyTest]flakyEntry) []verdict {
+// judge returns the reason of each failure.
+func judge(failures []failure) []verdict {
 	verdicts := make([]verdict, 0, len(failures))
 	for _, f := range failures {
-		entry, isListed := listed[flakyTest{f.pkg.path, f.test.name}]
-		v := verdict{pkg: f.pkg.path, test: f.test.name, final: finality(f), listed: entry}
-		if v.final == "" && !isListed {
-			v.final = "a failure, and " + flakyList + " does not list the test"
-		}
-		verdicts = append(verdicts, v)
+		verdicts = append(verdicts, verdict{pkg: f.pkg.path, test: f.test.name, why: reason(f)})
 	}
 	return verdicts
 }
 
-// finality returns why a failure would be final also of a test that is listed, "" when it would not.
-func finality(f failure) string {
+func reason(f failure) string {
 	if f.pkg.sign != "" {
 		return f.pkg.sign + " in its package"
 	}
@@ -79,5 +74,5 @@ func finality(f failure) string {
 	case f.test.result() == skipped:
 		return "it was skipped: what it needs is missing"
 	}
-	return ""
+	return "it failed"
 }

@@ -1,11 +1,10 @@
-// Command suite runs go test for `make test` and for CI, and judges by its events, not by its last word.
+// Command suite runs go test for `make test` and for CI, in three parts, and judges by its events, not by its last word.
 //
 //	suite PACKAGE... -- GO-TEST-FLAG...
 //
-// It prints what failed as soon as its package has ended, and at the end, on one screen, what was run, how long it
-// took, and what was run again and why. A failure is final, but for a test that test/flaky.md lists: that is run once
-// more, alone, unless what it said is a verdict, which no second try takes back: lost or repeated messages, a broken
-// order, a data race, a panic, a property that does not hold.
+// The parts are the tests without servers, those that share servers, and the stories (see partsOf). When the flags say
+// what is run (-run, -skip, -tags), that is the only part. It prints what failed as soon as its package has ended, and at
+// the end, on one screen, what was run, how long it took, and what failed and why. A failure is final.
 package main
 
 import (
@@ -17,13 +16,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 )
-
-// flakyList is where the tests are listed that may be run again.
-const flakyList = "test/flaky.md"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -45,45 +40,48 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := checkFlags(flags); err != nil {
 		return err
 	}
-	listed, err := readFlaky(flakyList)
-	if err != nil {
-		return err
+	parts := chosen(packages)
+	var sources []source
+	if !chooses(flags) {
+		var err error
+		if sources, err = readSources(ctx, packages); err != nil {
+			return err
+		}
+		parts = partsOf(sources)
 	}
-	begun := time.Now()
-	first := &report{out: out, verbose: slices.Contains(flags, "-v")}
-	broken := goTest(ctx, first, packages, flags)
-	first.close()
-	verdicts := judge(first.failures(), listed)
-	var again []retried
-	if broken == nil && !slices.ContainsFunc(verdicts, verdict.isFinal) {
-		again, broken = runAgain(ctx, verdicts, flags)
+	var played []*report
+	var broken error
+	for _, p := range parts {
+		r := &report{part: p.name, out: out, verbose: slices.Contains(flags, "-v")}
+		played = append(played, r)
+		say(out, "==== %s\n", p.name)
+		begun := time.Now()
+		broken = goTest(ctx, r, p.packages, slices.Concat(p.flags, flags))
+		r.close()
+		r.took = time.Since(begun)
+		if broken != nil {
+			break
+		}
 	}
-	return summarize(out, first, verdicts, again, broken, time.Since(begun))
+	var verdicts []verdict
+	for _, r := range played {
+		verdicts = append(verdicts, judge(r.failures())...)
+	}
+	if broken == nil && len(verdicts) == 0 {
+		verdicts = missing(sources, played)
+	}
+	return summarize(out, played, verdicts, broken)
 }
 
 // checkFlags refuses flags of go test after which its events do not say what passed.
 func checkFlags(flags []string) error {
 	for _, flag := range flags {
-		name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
-		switch name {
+		switch name := flagName(flag); name {
 		case "args", "bench", "c", "failfast", "json", "list", "n":
 			return fmt.Errorf("-%s: the suite can't judge a run with this flag, call go test itself", name)
 		}
 	}
 	return nil
-}
-
-// runAgain runs each test once more, alone.
-func runAgain(ctx context.Context, verdicts []verdict, flags []string) ([]retried, error) {
-	again := make([]retried, 0, len(verdicts))
-	for _, v := range verdicts {
-		second := &report{out: io.Discard}
-		if err := goTest(ctx, second, []string{v.pkg}, slices.Concat(flags, []string{"-count=1", "-run", "^" + v.test + "$"})); err != nil {
-			return again, err
-		}
-		again = append(again, retried{verdict: v, passed: second.passed(v.pkg, v.test), output: second.output()})
-	}
-	return again, nil
 }
 
 // goTest runs go test and gives its events to a report. Failing tests are no error.

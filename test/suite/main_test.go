@@ -31,53 +31,41 @@ func failing(said string) string {
 `
 }
 
-var listedX = map[flakyTest]flakyEntry{{"p", "TestX"}: {cause: "slow disk", since: time.Unix(0, 0)}}
-
-func TestVerdictsAreNeverRunAgain(t *testing.T) {
+func TestAFailureHasItsReason(t *testing.T) {
 	t.Parallel()
-	for name, said := range map[string]string{
-		"DataRace":     "WARNING: DATA RACE",
-		"RelaysRace":   `    relay.go:1: the relay's log has \"WARNING: DATA RACE\"`,
-		"Panic":        "panic: runtime error: index out of range",
-		"RelaysPanic":  `    relay.go:1: the relay's log has \"panic:\"`,
-		"Oracle":       "    e2e_test.go:1: verdict: out of order 1 (m-2 after m-3)",
-		"Fault":        "        FAULT lost 1 (m-1)",
-		"Copies":       `        \tMessages:   \tcopies`,
-		"Property":     "    [rapid] failed after 3 tests: order lost",
-		"DeepProperty": "x_test.go:1: [rapid] panic after 3 tests: boom",
+	for name, tt := range map[string]struct{ said, why string }{
+		"DataRace":     {"WARNING: DATA RACE", "a data race in its package"},
+		"RelaysRace":   {`    relay.go:1: the relay's log has \"WARNING: DATA RACE\"`, "a data race in its package"},
+		"Panic":        {"panic: runtime error: index out of range", "a panic in its package"},
+		"RelaysPanic":  {`    relay.go:1: the relay's log has \"panic:\"`, "a panic in its package"},
+		"Oracle":       {"    e2e_test.go:1: verdict: out of order 1 (m-2 after m-3)", "a verdict of the oracle"},
+		"Fault":        {"        FAULT lost 1 (m-1)", "a verdict of the oracle"},
+		"Copies":       {`        \tMessages:   \tcopies`, "a verdict of the oracle"},
+		"Property":     {"    [rapid] failed after 3 tests: order lost", "a property that does not hold"},
+		"DeepProperty": {"x_test.go:1: [rapid] panic after 3 tests: boom", "a property that does not hold"},
+		"AnyOther":     {"    scene.go:1: not ready within 30 s", "it failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, _ := played(t, failing(said))
-			verdicts := judge(r.failures(), listedX)
-			require.Len(t, verdicts, 1)
-			assert.True(t, verdicts[0].isFinal(), "although it is listed")
+			r, _ := played(t, failing(tt.said))
+			assert.Equal(t, []verdict{{pkg: "p", test: "TestX", why: tt.why}}, judge(r.failures()))
 		})
 	}
 }
 
-func TestOtherFailuresAreRunAgainWhenTheyAreListed(t *testing.T) {
-	t.Parallel()
-	r, _ := played(t, failing("    scene.go:1: not ready within 30 s"))
-	assert.False(t, judge(r.failures(), listedX)[0].isFinal())
-	assert.Equal(t, "slow disk", judge(r.failures(), listedX)[0].listed.cause)
-	unlisted := judge(r.failures(), nil)[0]
-	assert.Contains(t, unlisted.final, flakyList)
-}
-
-func TestARaceOutsideATestIsAVerdict(t *testing.T) {
+func TestARaceOutsideATestIsTheReason(t *testing.T) {
 	t.Parallel()
 	r, _ := played(t, `{"Action":"output","Package":"p","Output":"WARNING: DATA RACE\n"}`+"\n"+failing("    not ready"))
-	assert.Equal(t, "a data race in its package", judge(r.failures(), listedX)[0].final)
+	assert.Equal(t, "a data race in its package", judge(r.failures())[0].why)
 	r, _ = played(t, `{"Action":"run","Package":"p","Test":"TestFine"}
 {"Action":"output","Package":"p","Test":"TestFine","Output":"WARNING: DATA RACE\n"}
 {"Action":"pass","Package":"p","Test":"TestFine"}`+"\n"+failing("    not ready"))
-	assert.Equal(t, "a data race in its package", judge(r.failures(), listedX)[0].final, "also when it stands with another test")
+	assert.Equal(t, "a data race in its package", judge(r.failures())[0].why, "also when it stands with another test")
 }
 
 func TestWhatDoesNotPassFails(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct{ events, test, final string }{
+	for name, tt := range map[string]struct{ events, test, why string }{
 		"NoEnd": {
 			`{"Action":"run","Package":"p","Test":"TestX"}
 {"Action":"fail","Package":"p","Elapsed":2}`, "TestX", "it never came to an end",
@@ -117,7 +105,7 @@ func TestWhatDoesNotPassFails(t *testing.T) {
 {"Action":"fail","Package":"p","Test":"TestY"}
 {"Action":"run","Package":"p","Test":"TestY"}
 {"Action":"pass","Package":"p","Test":"TestY"}
-{"Action":"fail","Package":"p","Elapsed":2}`, "TestY", "a failure, and test/flaky.md does not list the test",
+{"Action":"fail","Package":"p","Elapsed":2}`, "TestY", "it failed",
 		},
 		"SecondOfTwoRoundsHasNoEnd": {
 			`{"Action":"run","Package":"p","Test":"TestX"}
@@ -130,10 +118,7 @@ func TestWhatDoesNotPassFails(t *testing.T) {
 			t.Parallel()
 			r, _ := played(t, tt.events)
 			require.True(t, r.failed())
-			verdicts := judge(r.failures(), listedX)
-			require.Len(t, verdicts, 1)
-			assert.Equal(t, tt.test, verdicts[0].test)
-			assert.Equal(t, tt.final, verdicts[0].final)
+			assert.Equal(t, []verdict{{pkg: "p", test: tt.test, why: tt.why}}, judge(r.failures()))
 		})
 	}
 }
@@ -154,57 +139,113 @@ func TestFailingOutputIsPrintedAndPassingIsNot(t *testing.T) {
 	assert.Contains(t, out.String(), "FAIL     2.0s    2 tests  p\n")
 }
 
-func TestSummaryFitsAScreenAndSaysWhatWasRunAgain(t *testing.T) {
+func TestTimeOfATestHasItsParallelPartsAndNotItsPauses(t *testing.T) {
+	t.Parallel()
+	r, out := played(t, `{"Time":"2026-01-01T00:00:00Z","Action":"run","Package":"p","Test":"TestX"}
+{"Time":"2026-01-01T00:00:01Z","Action":"pause","Package":"p","Test":"TestX"}
+{"Time":"2026-01-01T00:01:00Z","Action":"cont","Package":"p","Test":"TestX"}
+{"Time":"2026-01-01T00:01:00Z","Action":"run","Package":"p","Test":"TestX/Part"}
+{"Time":"2026-01-01T00:01:00Z","Action":"pause","Package":"p","Test":"TestX/Part"}
+{"Time":"2026-01-01T00:01:10Z","Action":"cont","Package":"p","Test":"TestX/Part"}
+{"Time":"2026-01-01T00:01:40Z","Action":"pass","Package":"p","Test":"TestX/Part","Elapsed":30}
+{"Time":"2026-01-01T00:01:40Z","Action":"pass","Package":"p","Test":"TestX","Elapsed":1}
+{"Action":"output","Package":"p","Output":"PASS\n"}
+{"Action":"pass","Package":"p","Elapsed":100}`)
+	require.False(t, r.failed())
+	assert.Contains(t, out.String(), " 41.0s TestX\n")
+}
+
+func TestSummaryFitsAScreenAndHasTheTimeOfEachPart(t *testing.T) {
 	t.Parallel()
 	r, out := played(t, failing("    not ready"))
-	verdicts := judge(r.failures(), listedX)
+	r.part, r.took = "servers", time.Minute
 	out.Reset()
-	require.NoError(t, summarize(out, r, verdicts, []retried{{verdict: verdicts[0], passed: true}}, nil, time.Minute))
-	assert.Contains(t, out.String(), "1 packages, 1 tests, 1m0s")
-	assert.Contains(t, out.String(), "run again  p TestX: passed (slow disk, since 1970-01-01)")
-	require.ErrorIs(t, summarize(out, r, verdicts, []retried{{verdict: verdicts[0]}}, nil, time.Minute), errFailed)
+	require.NoError(t, summarize(out, []*report{r, {part: "stories", took: time.Hour}}, nil, nil))
+	assert.Contains(t, out.String(), "servers        1m0s   1 packages, 1 tests\n")
+	assert.Contains(t, out.String(), "stories      1h0m0s   0 packages, 0 tests\n")
+	assert.Contains(t, out.String(), "together     1h1m0s\n")
 	out.Reset()
 	many := make([]verdict, 100)
 	for i := range many {
 		many[i] = verdict{pkg: strings.Repeat("p", i/4+1), test: "TestX"}
 	}
-	require.ErrorIs(t, summarize(out, r, many, nil, nil, time.Minute), errFailed)
+	require.ErrorIs(t, summarize(out, []*report{r}, many, nil), errFailed)
 	assert.Less(t, strings.Count(out.String(), "\n"), 40)
 	assert.Contains(t, out.String(), "and 80 more")
 	out.Reset()
-	require.ErrorIs(t, summarize(out, r, make([]verdict, 100), nil, nil, time.Minute), errFailed)
+	require.ErrorIs(t, summarize(out, []*report{r}, make([]verdict, 100), nil), errFailed)
 	assert.Contains(t, out.String(), "(100 tests)")
 }
 
-func TestFlakyListNeedsCauseAndDate(t *testing.T) {
+func TestMissingIsWhatNoPartHasRun(t *testing.T) {
 	t.Parallel()
-	read := func(text string) (map[flakyTest]flakyEntry, error) {
-		path := filepath.Join(t.TempDir(), "flaky.md")
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		return readFlaky(path)
-	}
-	listed, err := read("# Words with `TestNames`\n| package | test | cause | since |\n|---|---|---|---|\n| `p` | `TestX` | slow disk | 2026-11-30 |\n")
-	require.NoError(t, err)
-	require.Contains(t, listed, flakyTest{"p", "TestX"})
-	for _, wrong := range []string{
-		"| `p` | `TestX` |  | 2026-11-30 |", "| `p` | `TestX` | slow disk | soon |", "| `p` | `TestX` | slow disk |", "| p | `TestX` | slow | 2026-11-30 |",
-		strings.Repeat("| `p` | `TestX` | slow | 2026-11-30 |\n", 1) + "| `p` | `TestA` | s | 2026-11-30 |\n| `p` | `TestB` | s | 2026-11-30 |\n" +
-			"| `p` | `TestC` | s | 2026-11-30 |\n| `p` | `TestD` | s | 2026-11-30 |\n| `p` | `TestE` | s | 2026-11-30 |\n",
-	} {
-		_, err := read(wrong)
-		require.Error(t, err, wrong)
-	}
-	_, err = readFlaky("../../" + flakyList)
-	require.NoError(t, err, "the list itself")
+	r, _ := played(t, failing("a failed test was run, too"))
+	s := source{path: "p", unit: []string{"TestX", "ExampleX"}, servers: []string{"TestLost"}}
+	assert.Equal(t, []verdict{{pkg: "p", test: "TestLost", why: "it stands in the sources, and no part has run it"}},
+		missing([]source{s}, []*report{{}, r}))
+	assert.Len(t, missing([]source{s}, nil), 2)
 }
 
-// A module of its own has a test that fails the first time and one that breaks an order: the first is listed and
-// passes when it is run again; the second is too, and is not.
-func TestRunOfARealModule(t *testing.T) {
+// write makes the files of a module in a new folder and changes there.
+func write(t *testing.T, files map[string]string) {
+	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"go.mod": "module m\n\ngo 1.26\n",
-		"m_test.go": `package m
+	files["go.mod"] = "module m\n\ngo 1.26\n"
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	t.Chdir(dir)
+}
+
+// testFile is a file of package m with tests that do nothing.
+func testFile(constraint string, names ...string) string {
+	text := constraint + "package m\n\nimport \"testing\"\n"
+	for _, name := range names {
+		text += "\nfunc " + name + "(t *testing.T) {}\n"
+	}
+	return text
+}
+
+const needsServers = "//go:build !unit\n\n"
+
+func TestEachTestIsInOnePart(t *testing.T) {
+	write(t, map[string]string{
+		"a/x_test.go":              testFile("", "TestUnit", "TestMeets"),
+		"a/x_server_test.go":       testFile(needsServers, "TestServer", "TestÄ"),
+		"b/odd_name_test.go":       testFile(needsServers, "TestMeets"), // the name of a unit test elsewhere
+		"b/x_bench_test.go":        testFile("//go:build bench && !unit\n\n", "TestBench"),
+		"test/s/x_test.go":         testFile("", "TestUnitOfStories"),
+		"test/s/x_server_test.go":  testFile(needsServers, "TestStory"),
+		"testing/x_server_test.go": testFile(needsServers, "TestServer"),
+		"none/x.go":                "package none\n",
+	})
+	sources, err := readSources(t.Context(), []string{"./..."})
+	require.NoError(t, err)
+	assert.Equal(t, []part{
+		{"unit", []string{"m/a", "m/test/s"}, []string{"-tags", "unit"}},
+		{"servers", []string{"m/a", "m/b", "m/testing"}, []string{"-p", "2", "-run", "^(TestServer|TestÄ|TestMeets|TestServer)$"}},
+		{"stories", []string{"m/test/s"}, []string{"-p", "1", "-run", "^(TestStory)$"}},
+	}, partsOf(sources))
+
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"./...", "--", "-count=1", "-v"}, &out), out.String())
+	for _, line := range []string{"unit .* 2 packages, 3 tests", "servers .* 3 packages, 5 tests", "stories .* 1 packages, 1 tests"} {
+		assert.Regexp(t, line, out.String())
+	}
+	assert.NotContains(t, out.String(), "TestBench")
+
+	out.Reset()
+	require.NoError(t, run(t.Context(), []string{"./...", "--", "-count=1", "-run", "TestServer"}, &out), out.String())
+	assert.Regexp(t, "chosen .* 2 packages, 2 tests", out.String(), "flags that say what is run are obeyed")
+	sources, err = readSources(t.Context(), []string{"./none"})
+	require.NoError(t, err)
+	assert.Empty(t, partsOf(sources))
+}
+
+func TestAFailureIsFinal(t *testing.T) {
+	write(t, map[string]string{"m_test.go": `package m
 
 import (
 	"os"
@@ -216,32 +257,16 @@ func TestFirstTime(t *testing.T) {
 		if err := os.WriteFile("seen", nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		t.Fatal("the first time")
-	}
-}
-
-func TestOrder(t *testing.T) {
-	if os.Getenv("SUITE_ORDER") != "" {
 		t.Fatal("verdict: out of order 1")
 	}
 }
-`,
-		"test/flaky.md": "| `m` | `TestFirstTime` | by its nature | 2026-11-30 |\n| `m` | `TestOrder` | luck | 2026-11-30 |\n",
-	} {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	}
-	t.Chdir(dir)
+`, "a/x_server_test.go": testFile(needsServers, "TestServer")})
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"./...", "--", "-count=1"}, &out), out.String())
-	assert.Contains(t, out.String(), "run again  m TestFirstTime: passed (by its nature, since 2026-11-30)")
-	require.NoError(t, os.Remove("seen"))
-	t.Setenv("SUITE_ORDER", "broken")
-	out.Reset()
 	require.ErrorIs(t, run(t.Context(), []string{"./...", "--", "-count=1"}, &out), errFailed)
-	assert.Contains(t, out.String(), "FAILED     m TestOrder: a verdict of the oracle")
-	assert.NotContains(t, out.String(), "passed (by its nature)", "nothing is run again when the run fails anyway")
+	assert.Contains(t, out.String(), "FAILED     m TestFirstTime: a verdict of the oracle")
+	assert.Regexp(t, "servers .* 1 packages, 1 tests", out.String(), "the other parts are run all the same")
+	out.Reset()
+	require.NoError(t, run(t.Context(), []string{"./...", "--", "-count=1"}, &out), out.String())
 	out.Reset()
 	require.ErrorIs(t, run(t.Context(), []string{"./...", "--", "-run", "TestNone"}, &out), errFailed)
 	assert.Contains(t, out.String(), "no test was run")
@@ -251,10 +276,7 @@ func TestOrder(t *testing.T) {
 
 // A person who interrupts a run is told what was running, and nothing goes on.
 func TestInterruptedRunLeavesNothingBehind(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "test"), 0o700))
-	for name, text := range map[string]string{
-		"go.mod": "module m\n\ngo 1.26\n", "test/flaky.md": "",
+	write(t, map[string]string{
 		"m_test.go": `package m
 
 import (
@@ -270,10 +292,7 @@ func TestHangs(t *testing.T) {
 	<-t.Context().Done()
 }
 `,
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-	}
-	t.Chdir(dir)
+	})
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var out bytes.Buffer

@@ -10,8 +10,10 @@ import (
 // slow is from when on a test's time is printed by itself.
 const slow = 20 * time.Second
 
-// report collects the events of a run and prints each package when it has ended.
+// report collects the events of a part and prints each package when it has ended.
 type report struct {
+	part     string
+	took     time.Duration
 	out      io.Writer
 	verbose  bool // what passes is printed, too
 	packages []*packageRun
@@ -106,12 +108,6 @@ func nameOf(pkg, test string) string {
 	return pkg + " " + test
 }
 
-// failure is one test that did not pass, or a package that failed by itself.
-type failure struct {
-	pkg  *packageRun
-	test *testRun
-}
-
 func (r *report) failures() []failure {
 	var all []failure
 	for _, p := range r.packages {
@@ -124,16 +120,19 @@ func (r *report) failures() []failure {
 
 func (r *report) failed() bool { return len(r.failures()) > 0 }
 
-// passed reports whether a test was run and passed, and nothing else failed.
-func (r *report) passed(pkg, test string) bool {
-	return !r.failed() && r.at(pkg).test(test).result() == passed
+// hasRun reports whether a test was run, however it ended.
+func (r *report) hasRun(pkg, test string) bool {
+	p := r.byPath[pkg]
+	return p != nil && p.byName[test] != nil
 }
 
-// output returns what the failing tests said.
-func (r *report) output() string {
-	var b strings.Builder
-	for _, f := range r.failures() {
-		b.WriteString(f.test.output.String())
+// count returns how many packages and tests there were.
+func (r *report) count() (packages, tests int) {
+	for _, p := range r.packages {
+		if len(p.tests) > 0 || len(p.failing()) > 0 {
+			packages++
+		}
+		tests += len(p.tests)
 	}
-	return b.String()
+	return packages, tests
 }

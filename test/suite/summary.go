@@ -12,63 +12,43 @@ import (
 // shownSlowest and shownFailures keep the summary on one screen.
 const shownSlowest, shownFailures = 5, 20
 
-// retried is a listed test that was run once more.
-type retried struct {
-	verdict
-	passed bool
-	output string
-}
-
 // errFailed is that the tests did not pass; the summary says which.
 var errFailed = errors.New("the tests did not pass")
 
-// summarize prints what was run and returns errFailed unless all of it passed, now or by a second try that was
-// allowed. broken is why the run could not be brought to its end.
-func summarize(out io.Writer, r *report, verdicts []verdict, again []retried, broken error, took time.Duration) error {
-	tests, packages := 0, 0
+// summarize prints what was run and returns errFailed unless all of it passed. broken is why the run could not be brought
+// to its end.
+func summarize(out io.Writer, parts []*report, verdicts []verdict, broken error) error {
+	say(out, "\n====\n")
+	tests := 0
+	var took time.Duration
 	var slowest []*testRun
-	for _, p := range r.packages {
-		if len(p.tests) > 0 || len(p.failing()) > 0 {
-			packages++
+	for _, r := range parts {
+		inPackages, inPart := r.count()
+		say(out, "%-10s %8s %3d packages, %d tests\n", r.part, r.took.Round(time.Second), inPackages, inPart)
+		tests, took = tests+inPart, took+r.took
+		for _, p := range r.packages {
+			slowest = append(slowest, p.tests...)
 		}
-		tests += len(p.tests)
-		slowest = append(slowest, p.tests...)
 	}
+	say(out, "%-10s %8s\n", "together", took.Round(time.Second))
 	slices.SortFunc(slowest, func(a, b *testRun) int { return cmp.Compare(b.took, a.took) })
-	for _, a := range again {
-		if !a.passed {
-			say(out, "--- %s, run again, said:\n%s", nameOf(a.pkg, a.test), a.output)
-		}
-	}
-	say(out, "\n==== %d packages, %d tests, %s ====\n", packages, tests, took.Round(time.Second))
 	for _, t := range slowest[:min(len(slowest), shownSlowest)] {
-		say(out, "slowest    %6.1fs %s\n", t.took.Seconds(), t.name)
+		say(out, "slowest    %7.1fs %s\n", t.took.Seconds(), t.name)
 	}
-	ok := len(again) == len(verdicts) && tests > 0 && broken == nil
 	if broken != nil {
 		say(out, "FAILED     %v\n", broken)
 	}
 	if tests == 0 {
 		say(out, "FAILED     no test was run: see whether -run and the packages are right\n")
 	}
-	if len(again) == 0 {
-		say(out, "run again  nothing\n")
-		failures := failureLines(verdicts)
-		for _, line := range failures[:min(len(failures), shownFailures)] {
-			say(out, "FAILED     %s\n", line)
-		}
-		if more := len(failures) - shownFailures; more > 0 {
-			say(out, "FAILED     and %d more\n", more)
-		}
+	failures := failureLines(verdicts)
+	for _, line := range failures[:min(len(failures), shownFailures)] {
+		say(out, "FAILED     %s\n", line)
 	}
-	for _, a := range again {
-		word := "passed"
-		if !a.passed {
-			word, ok = "FAILED AGAIN", false
-		}
-		say(out, "run again  %s: %s (%s, since %s)\n", nameOf(a.pkg, a.test), word, a.listed.cause, a.listed.since.Format(time.DateOnly))
+	if more := len(failures) - shownFailures; more > 0 {
+		say(out, "FAILED     and %d more\n", more)
 	}
-	if !ok {
+	if broken != nil || tests == 0 || len(failures) > 0 {
 		return errFailed
 	}
 	say(out, "passed\n")
@@ -79,7 +59,7 @@ func summarize(out io.Writer, r *report, verdicts []verdict, again []retried, br
 func failureLines(verdicts []verdict) []string {
 	const together = 5
 	alike := map[verdict]int{}
-	key := func(v verdict) verdict { return verdict{pkg: v.pkg, final: v.final} }
+	key := func(v verdict) verdict { return verdict{pkg: v.pkg, why: v.why} }
 	for _, v := range verdicts {
 		alike[key(v)]++
 	}
@@ -91,7 +71,7 @@ func failureLines(verdicts []verdict) []string {
 			alike[key(v)] = 0 // said once
 		}
 		if n > 0 {
-			lines = append(lines, name+": "+cmp.Or(v.final, "not run again, since others are final"))
+			lines = append(lines, name+": "+v.why)
 		}
 	}
 	return lines
