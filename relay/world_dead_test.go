@@ -30,8 +30,13 @@ func (r *tableRow) claimable(which claimable) bool {
 	return r.due(store.Query{Early: which == claimEarly})
 }
 
-// die makes a row a dead letter.
-func (r *tableRow) die() { r.status, r.next, r.died = outbox.Dead, time.Time{}, true }
+// die makes a row a dead letter. The caller holds mu.
+func (w *world) die(r *tableRow) {
+	if !r.died {
+		w.letters = append(w.letters, r)
+	}
+	r.status, r.next, r.died = outbox.Dead, time.Time{}, true
+}
 
 func (h *hands) Park(ctx context.Context, rows []store.Parking) error {
 	for _, p := range rows {
@@ -119,7 +124,7 @@ func (h *hands) ReadDead(_ context.Context, _ outbox.Table, ids []uint64, visit 
 // notePassed looks whether a record comes while an earlier message of its key is a dead letter. The caller holds mu.
 func (w *world) notePassed(rec *router.Record) {
 	msgID := header(rec, "msg_id")
-	for _, r := range w.table {
+	for _, r := range w.letters { // not the table: this is done for each record of a story
 		if r.status == outbox.Dead && r.row.Topic == rec.Topic && string(r.row.Key) == string(rec.Key) && r.row.MsgID < msgID {
 			w.passed = append(w.passed, fmt.Sprintf("%s before the dead %s", msgID, r.row.MsgID))
 		}

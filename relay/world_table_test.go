@@ -53,7 +53,7 @@ func (h *hands) MarkFailed(ctx context.Context, failures []store.Failure) ([]out
 			r.tries++
 			r.status, r.next = outbox.Failed, time.Now().Add(f.Delay)
 			if r.tries > f.MaxRetries {
-				r.die()
+				h.die(r)
 				dead = append(dead, f.Ref)
 			}
 		})
@@ -66,7 +66,7 @@ func (h *hands) MarkFailed(ctx context.Context, failures []store.Failure) ([]out
 
 func (h *hands) MarkDead(ctx context.Context, failures []store.Failure) error {
 	for _, f := range failures {
-		if err := h.update(ctx, opDead, []outbox.Ref{f.Ref}, (*tableRow).die); err != nil {
+		if err := h.update(ctx, opDead, []outbox.Ref{f.Ref}, h.die); err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,7 @@ type world struct {
 
 	table   map[uint64]*tableRow
 	open    []*tableRow // by id, some of them settled
+	letters []*tableRow // those that were dead letters at least once
 	log     []logged    // the binlog
 	nextID  uint64
 	written chan struct{}
