@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
 
 // TestMain turns the test binary into a stand-in for the relay when it is called as one, so that the harness is tested
@@ -23,7 +25,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == "run" && os.Args[2] == "--config" {
 		os.Exit(standIn(os.Args[3]))
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // standIn serves a console that is ready at the third question, and ends at SIGTERM with the code of its configuration.
@@ -124,6 +126,12 @@ type witness struct {
 func (w *witness) Errorf(format string, args ...any) {
 	w.errors = append(w.errors, fmt.Sprintf(format, args...))
 }
+
+// Fatalf ends the goroutine, as it does in a test.
+func (w *witness) Fatalf(format string, args ...any) {
+	w.Errorf(format, args...)
+	runtime.Goexit()
+}
 func (w *witness) Cleanup(f func()) { w.cleanup = append(w.cleanup, f) }
 func (w *witness) Failed() bool     { return false }
 
@@ -139,6 +147,28 @@ func TestRelayFailsTheTestWhenItPanickedOrRaced(t *testing.T) {
 			f()
 		}
 		assert.Len(t, w.errors, 1, words)
+	}
+}
+
+func TestWaitLogSeesWhatIsPrintedAndWhatNeverComes(t *testing.T) {
+	t.Parallel()
+	r := fake(t, "fake.print", "hello")
+	r.WaitLog(10*time.Second, "no such thing", "hell")
+	for name, settings := range map[string][]any{"Ended": {"fake.die", true}, "Silent": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &witness{TB: t}
+			r := startWith(w, Target{Tables: []string{"app.local_message"}}.Settings(t).With(settings...), os.Args[0])
+			t.Cleanup(r.cleanup)
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				r.WaitLog(100*time.Millisecond, "no such thing")
+			}()
+			<-over
+			require.Len(t, w.errors, 1)
+			assert.Contains(t, w.errors[0], "no such thing")
+		})
 	}
 }
 

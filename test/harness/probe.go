@@ -29,7 +29,7 @@ func (r *Relay) Fetch(path string) (code int, body string) {
 	if r.token != "" {
 		req.Header.Set("Authorization", "Bearer "+r.token)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := r.client.Do(req)
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -74,10 +74,8 @@ func (r *Relay) Leads() bool {
 // alive fails the test when the process is gone.
 func (r *Relay) alive() {
 	r.t.Helper()
-	select {
-	case <-r.exited:
+	if r.gone() {
 		r.t.Fatalf("the relay ended with %d", r.ExitCode())
-	default:
 	}
 }
 

@@ -3,9 +3,10 @@ package harness
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,12 +20,13 @@ type Relay struct {
 	// Config is the path of its configuration, for other commands.
 	Config string
 
-	token   string // console.token
-	t       testing.TB
-	cmd     *exec.Cmd
-	logPath string
-	exited  chan struct{} // closed when the process is gone and waited for
-	err     error         // its exit, readable once exited is closed
+	token  string // console.token
+	client *http.Client
+	t      testing.TB
+	cmd    *exec.Cmd
+	log    *journal
+	exited chan struct{} // closed when the process is gone, waited for, and its log is whole
+	err    error         // its exit, readable once exited is closed
 }
 
 // Start starts `outbox-relay run` and returns at once. The process dies with the test at the latest.
@@ -35,16 +37,12 @@ func Start(t testing.TB, s Settings) *Relay {
 
 func startWith(t testing.TB, s Settings, binary string) *Relay {
 	t.Helper()
-	r := &Relay{t: t, Config: s.Write(t), exited: make(chan struct{})}
+	r := &Relay{t: t, Config: s.Write(t), log: newJournal(), exited: make(chan struct{})}
+	r.client = &http.Client{Transport: &http.Transport{}}
 	r.Console, _ = s["console.listen"].(string)
 	r.token, _ = s["console.token"].(string)
-	r.logPath = filepath.Join(filepath.Dir(r.Config), "relay.log")
-	logFile, err := os.Create(r.logPath)
-	if err != nil {
-		t.Fatalf("create the relay's log: %v", err)
-	}
 	r.cmd = exec.CommandContext(t.Context(), binary, "run", "--config", r.Config)
-	r.cmd.Stdout, r.cmd.Stderr, r.cmd.Env = logFile, logFile, environment()
+	r.cmd.Stdout, r.cmd.Stderr, r.cmd.Env = r.log, r.log, environment()
 	// The test's process may be killed by a time-out, with no chance to clean up.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := r.cmd.Start(); err != nil {
@@ -52,7 +50,6 @@ func startWith(t testing.TB, s Settings, binary string) *Relay {
 	}
 	go func() {
 		r.err = r.cmd.Wait()
-		_ = logFile.Close()
 		close(r.exited)
 	}()
 	t.Cleanup(r.cleanup)
@@ -83,6 +80,7 @@ func (r *Relay) cleanup() {
 	}
 	_ = r.cmd.Process.Kill()
 	<-r.exited
+	r.client.CloseIdleConnections()
 	log := r.Log()
 	for _, bad := range []string{"WARNING: DATA RACE", "panic:", "fatal error:"} {
 		if strings.Contains(log, bad) {
@@ -107,11 +105,46 @@ func (r *Relay) PID() int { return r.cmd.Process.Pid }
 
 // Log returns what the process has printed so far.
 func (r *Relay) Log() string {
-	content, err := os.ReadFile(r.logPath)
-	if err != nil {
-		return "no log: " + err.Error()
+	text, _ := r.log.from(0)
+	return text
+}
+
+// WaitLog waits until a line of the log has one of the texts. A process that ends without it fails the test at once.
+func (r *Relay) WaitLog(limit time.Duration, texts ...string) {
+	r.t.Helper()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	for read := 0; ; {
+		gone := r.gone() // asked first: then the log is whole
+		more, grown := r.log.from(read)
+		for line := range strings.Lines(more) {
+			if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(line, text) }) {
+				return
+			}
+			if strings.HasSuffix(line, "\n") { // another one is read again when it has its end
+				read += len(line)
+			}
+		}
+		if gone {
+			r.t.Fatalf("the relay ended with %d and has logged none of %q", r.ExitCode(), texts)
+		}
+		select {
+		case <-grown:
+		case <-r.exited:
+		case <-deadline.C:
+			r.t.Fatalf("not within %s: a log line with one of %q; it ends with\n%s", limit, texts, tail(r.Log(), 500))
+		}
 	}
-	return string(content)
+}
+
+// gone reports whether the process has ended.
+func (r *Relay) gone() bool {
+	select {
+	case <-r.exited:
+		return true
+	default:
+		return false
+	}
 }
 
 // Exited is closed when the process is gone.

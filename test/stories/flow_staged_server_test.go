@@ -5,7 +5,6 @@ package stories
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -113,10 +112,8 @@ func TestStagingTopicAway(t *testing.T) {
 	}
 	s.Post(s.DB, harness.Letter{ID: "flows", Key: "k", Topic: s.Topics[1]})
 	s.Seen(3, 20*time.Second)
-	harness.Eventually(t, 20*time.Second, "the reason in the log", func() (bool, string) {
-		log := relay.Log()
-		return strings.Contains(log, "topic closed") && strings.Contains(log, "the right to Read it"), ""
-	})
+	relay.WaitLog(20*time.Second, "topic closed")
+	relay.WaitLog(20*time.Second, "the right to Read it")
 	kafka.AllowRead(t, staging)
 	s.Exact(60*time.Second, oracle.Options{Retries: true})
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -90,9 +89,7 @@ func TestGateClosesDefersDrainsAndHandsBack(t *testing.T) {
 	g.Committed(200)
 	g.create()
 	g.Committed(800)
-	harness.Eventually(t, 20*time.Second, "handed back while it is written to", func() (bool, string) {
-		return strings.Contains(relay.Log(), "topic open again"), ""
-	})
+	relay.WaitLog(20*time.Second, "topic open again") // handed back while it is written to
 	finish()
 	v := g.Exact(30*time.Second, oracle.Options{Retries: true})
 	assert.Positive(t, v.Swept)

@@ -180,7 +180,7 @@ func TestStoppedWhileItBegins(t *testing.T) {
 		s := harness.NewScene(t, harness.Cast{SQL: start(t)})
 		for i := range 12 {
 			relay := s.Launch()
-			logged(t, relay, 10*time.Second, "console listens")
+			relay.WaitLog(10*time.Second, "console listens")
 			pass(t.Context(), time.Duration(i)*10*time.Millisecond)
 			code, _ := relay.Stop()
 			require.Zero(t, code, relay.Log())

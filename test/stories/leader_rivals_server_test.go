@@ -154,7 +154,7 @@ func lockHalfOpen(t *testing.T, server *rig.Server, in terms) {
 	// Either gets it: the old leader asks again over a new connection.
 	eventually(t, in.lease+in.slack, "somebody leads anew", func() bool { return r.Epoch() > epoch })
 	took := time.Since(cut)
-	logged(t, r.leader, 5*time.Second, "leadership ends")
+	r.leader.WaitLog(5*time.Second, "leadership ends")
 	v := r.judged(0)
 	t.Logf("a relay leads %s after the connection went silent, %d copies", took, v.Duplicates)
 }
@@ -170,7 +170,7 @@ func primaryHalfOpen(t *testing.T, server *rig.Server, in terms) {
 	r := newRivals(t, harness.Cast{SQL: server}, "mysql", w.Addr, in)
 	w.drop("upstream", "downstream")
 	took := r.taken(time.Now(), in.lease+in.slack)
-	logged(t, r.leader, 20*time.Second, "leadership ends")
+	r.leader.WaitLog(20*time.Second, "leadership ends")
 	assert.False(t, r.leader.Leads())
 	w.heal("upstream", "downstream")
 	v := r.deposed(0)

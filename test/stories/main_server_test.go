@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"example.com/outbox-relay/test/harness"
 	"example.com/outbox-relay/test/rig"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 type starter func(t testing.TB, opts ...rig.Option) *rig.Server
@@ -86,20 +87,6 @@ func unready(t *testing.T, r *harness.Relay, limit time.Duration, reason string)
 	harness.Eventually(t, limit, "not ready "+reason, func() (bool, string) {
 		code, body := r.Fetch("/readyz?verbose")
 		return code == http.StatusServiceUnavailable && strings.Contains(body, reason), body
-	})
-}
-
-// logged waits until the relay has logged one of the texts.
-func logged(t *testing.T, r *harness.Relay, limit time.Duration, texts ...string) {
-	t.Helper()
-	harness.Eventually(t, limit, "a log line with one of "+strings.Join(texts, ", "), func() (bool, string) {
-		log := r.Log()
-		for _, text := range texts {
-			if strings.Contains(log, text) {
-				return true, ""
-			}
-		}
-		return false, log[max(0, len(log)-500):]
 	})
 }
 

@@ -61,7 +61,7 @@ func TestBinlogIsCutOff(t *testing.T) {
 				assert.True(t, found.Skipped, row.name)
 				assert.EqualValues(t, 15, found.LeftToSweeper, "%s: %s", row.name, found)
 				if row.kind == "invalid" {
-					logged(t, r, patience, "binlog was reset")
+					r.WaitLog(patience, "binlog was reset")
 				}
 				assert.NotContains(t, r.Log(), "max_allowed_packet", "what a server says to a place that it does not have")
 				s.Seen(before+15, patience)

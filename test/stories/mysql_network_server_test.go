@@ -203,7 +203,7 @@ func TestNothingAnswers(t *testing.T) {
 		s.CaughtUp(15 * time.Second)
 		w.drop("upstream", "downstream")
 		s.Post(s.DB, harness.Numbered("dropped", 10)...)
-		logged(t, relay, 30*time.Second, "leadership lost")
+		relay.WaitLog(30*time.Second, "leadership lost")
 		unready(t, relay, 40*time.Second, "")
 		pass(t.Context(), 5*time.Second)
 		code, body := relay.Fetch("/readyz")

@@ -112,7 +112,7 @@ func TestReplicaThatDoesNotLog(t *testing.T) {
 
 		s.Set("source.mode", "auto")
 		relay = s.Start()
-		logged(t, relay, 5*time.Second, "sweeping alone")
+		relay.WaitLog(5*time.Second, "sweeping alone")
 		s.Post(s.DB, harness.Numbered("swept", 20)...)
 		v := s.Exact(15*time.Second, oracle.Options{})
 		assert.Equal(t, 20, v.Swept)

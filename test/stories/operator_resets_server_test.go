@@ -41,7 +41,7 @@ func TestResetWhileTheRelayRuns(t *testing.T) {
 			done := reset("--yes", "--force", "--reason", "a drill")
 			assert.Zero(t, done.Code, done.Stderr)
 		}
-		logged(t, relay, 15*time.Second, "leadership ends")
+		relay.WaitLog(15*time.Second, "leadership ends")
 		s.Leads(relay)
 		s.Committed(200)
 		finish()

@@ -30,7 +30,7 @@ func TestAPrivilegeIsMissing(t *testing.T) {
 				revoke()
 				relay := s.Launch()
 				s.Post(s.DB, harness.Numbered("start", 20)...)
-				logged(t, relay, 15*time.Second, right)
+				relay.WaitLog(15*time.Second, right)
 				grant()
 				select {
 				case <-relay.Exited():

@@ -142,7 +142,7 @@ func TestNeededColumnIsRenamed(t *testing.T) {
 					<-r.Exited()
 					assert.NotZero(t, r.ExitCode())
 				}
-				logged(t, r, patience, "has no column topic")
+				r.WaitLog(patience, "has no column topic")
 				assert.Equal(t, 3, s.Log.Distinct())
 				assert.Equal(t, 3, s.Number("SELECT COUNT(*) FROM "+s.Tables[0]+" WHERE status = 0"))
 				s.Exec(s.DB, "ALTER TABLE "+s.Tables[0]+" RENAME COLUMN topic_name TO topic")

@@ -113,7 +113,7 @@ func TestTableRenamedAway(t *testing.T) {
 			hold := s.Database + ".hold"
 			s.Exec(s.DB, "RENAME TABLE "+s.Tables[0]+" TO "+hold)
 			relay = s.Launch() // it leads, and soon is not ready any more
-			logged(t, relay, 30*time.Second, "renamed or dropped")
+			relay.WaitLog(30*time.Second, "renamed or dropped")
 			other := harness.Numbered("other", 20)
 			for i := range other {
 				other[i].Table, other[i].Topic, other[i].Key = s.Tables[1], s.Topics[1], "o"

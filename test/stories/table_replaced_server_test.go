@@ -242,7 +242,7 @@ func TestMetadataCannotBeReadAfterADDL(t *testing.T) {
 			place := s.Saved()
 			s.Post(s.DB, harness.Numbered("meanwhile", 50)...)
 			unready(t, r, patience, "the columns of")
-			logged(t, r, patience, "denied", "privilege", "GRANT")
+			r.WaitLog(patience, "denied", "privilege", "GRANT")
 			assert.Equal(t, 5, s.Log.Distinct())
 			saved := s.Saved()
 			assert.Equal(t, place.File, saved.File)
