@@ -77,7 +77,7 @@ func (p *pump) fillGroup(ctx context.Context, group []*candidate) error {
 		if !away || p.bodies.broker.Reachable(ctx) == nil {
 			return ctx.Err()
 		}
-		p.flow.outage.away(errors.Join(errs...), p.flow.log)
+		p.flow.outage.Note(errors.Join(errs...))
 		if err := retry.Wait(ctx, backoff.Next()); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/sweeper"
@@ -60,7 +61,7 @@ type flowParts struct {
 // results.
 func newFlow(p flowParts) (*flow, error) {
 	f := &flow{
-		outlet: outlet{fail: p.fail}, prober: newProber(p.broker, p.cfg.CreateTopics, p.log), rows: p.tables.Lookup,
+		outlet: outlet{fail: p.fail, outage: newOutage(p.log)}, prober: newProber(p.broker, p.cfg.CreateTopics, p.log), rows: p.tables.Lookup,
 		inFlight: newWindow(p.cfg.InFlight, p.cfg.InFlightBytes), unmarked: newWindow(p.cfg.InFlight+p.cfg.Unmarked, 1),
 		offsets: newOffsets(p.offsets), metrics: p.metrics, reckoning: p.reckoning, log: p.log,
 	}
@@ -79,7 +80,7 @@ type outlet struct {
 	fail     func(error) // ends the session: an outcome is unknown
 	// unanswered are the records that the producer was given.
 	unanswered unanswered
-	outage     outage
+	outage     *trouble.Log
 }
 
 // errUnknownOutcome ends a session: the producer gave up on a record, which may or may not be in Kafka, and later ones
@@ -212,7 +213,7 @@ func (f *flow) result(res kafka.Result) {
 }
 
 func (f *flow) acked(it *item, partition int32, offset int64) {
-	f.outage.back(f.log)
+	f.outage.Note(nil)
 	it.partition, it.offset = partition, offset
 	topic := f.metrics.Topic(it.dest)
 	now := time.Now()

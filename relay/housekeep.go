@@ -54,15 +54,9 @@ func (r *Relay) notePrimary(ctx context.Context, err error) {
 		return
 	}
 	r.mu.Lock()
-	before := r.primaryErr
 	r.primaryErr = err
 	r.mu.Unlock()
-	switch {
-	case err != nil && before == nil:
-		r.log.Error().Err(err).Msg("the primary can't be asked, will go on trying")
-	case err == nil && before != nil:
-		r.log.Info().Msg("the primary answers again")
-	}
+	r.asked.Note(err)
 }
 
 func (r *Relay) current() *session {

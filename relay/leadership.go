@@ -118,7 +118,7 @@ func (l *leadership) load(ctx context.Context) error {
 		defer func() { r.note(err) }()
 		epoch, err := r.deps.Checkpoints.NextEpoch(ctx, r.cfg.Source)
 		if errors.Is(err, checkpoint.ErrNewer) {
-			return fatal(err)
+			return retry.Final(err)
 		}
 		if err != nil {
 			return err
@@ -132,7 +132,7 @@ func (l *leadership) load(ctx context.Context) error {
 		case errors.Is(err, checkpoint.ErrNone):
 			return nil
 		case errors.Is(err, checkpoint.ErrNewer):
-			return fatal(err)
+			return retry.Final(err)
 		case errors.Is(err, checkpoint.ErrBroken):
 			l.broken = err.Error()
 			return nil

@@ -14,6 +14,7 @@ import (
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/test/bubble"
 )
 
@@ -94,7 +95,7 @@ func TestLoadWaitsForRedis(t *testing.T) {
 		require.True(t, l.have)
 		require.False(t, time.Now().Before(store.until))
 		require.Equal(t, store.epoch, l.epoch, "the last epoch handed out is the one that may save")
-		require.Equal(t, 1, log.count("failed, will go on trying"))
+		require.Equal(t, 6, log.count("failed, will go on trying"), "at the beginning and each ten minutes of the hour")
 	})
 }
 
@@ -103,7 +104,7 @@ func TestPersist(t *testing.T) {
 	t.Run("GivesUpWhenFatal", func(t *testing.T) {
 		t.Parallel()
 		calls := 0
-		err := persist(t.Context(), zerolog.Nop(), "try", func(context.Context) error { calls++; return fatal(errBroken) })
+		err := persist(t.Context(), zerolog.Nop(), "try", func(context.Context) error { calls++; return retry.Final(errBroken) })
 		require.ErrorIs(t, err, errBroken)
 		require.Equal(t, 1, calls)
 	})

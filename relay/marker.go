@@ -12,6 +12,7 @@ import (
 
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 	"example.com/outbox-relay/store"
 )
 
@@ -52,6 +53,7 @@ type marker struct {
 	closed  bool
 	wake    chan struct{} // size 1: a pending wake-up is enough
 	failing error
+	state   *trouble.Log // of failing
 	stranded
 }
 
@@ -74,7 +76,12 @@ type markerConfig struct {
 }
 
 func newMarker(rows Marks, cfg markerConfig, settled func([]verdict), log zerolog.Logger) *marker {
-	return &marker{rows: rows, cfg: cfg, settled: settled, log: log, wake: make(chan struct{}, 1)}
+	return &marker{
+		rows: rows, cfg: cfg, settled: settled, log: log, wake: make(chan struct{}, 1),
+		state: trouble.New(log, trouble.Texts{
+			Fails: "rows can't be marked, will go on trying", Works: "rows are marked again", Level: zerolog.ErrorLevel,
+		}),
+	}
 }
 
 // add queues an outcome. It never blocks.
@@ -225,18 +232,12 @@ func (m *marker) write(ctx context.Context, batch []verdict) (written []verdict,
 	}
 }
 
-// note logs when writing begins to fail and when it works again, not each failure between.
+// note takes the outcome of an attempt.
 func (m *marker) note(err error) {
 	m.mu.Lock()
-	before := m.failing
 	m.failing = err
 	m.mu.Unlock()
-	switch {
-	case err != nil && before == nil:
-		m.log.Error().Err(err).Msg("rows can't be marked, will go on trying")
-	case err == nil && before != nil:
-		m.log.Info().Msg("rows are marked again")
-	}
+	m.state.Note(err)
 }
 
 func (m *marker) writeOnce(ctx context.Context, batch []verdict) error {

@@ -207,7 +207,7 @@ func (f *flow) probeLoop(ctx context.Context, it *item) {
 			return
 		default:
 			f.lines.reached(t, false)
-			f.outage.away(a.err, f.log)
+			f.outage.Note(a.err)
 			if retry.Wait(ctx, backoff.Next()) != nil {
 				return
 			}

@@ -23,6 +23,7 @@ import (
 	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/order"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/sweeper"
 )
@@ -78,6 +79,7 @@ type leading struct {
 type primary struct {
 	// primaryErr is why it could not be asked last, nil when it could.
 	primaryErr error
+	asked      *trouble.Log // of primaryErr
 	zone       time.Duration
 	zoneSet    bool
 }
@@ -86,6 +88,9 @@ type primary struct {
 func New(cfg Config, deps Deps, log zerolog.Logger) *Relay {
 	r := &Relay{cfg: cfg, deps: deps, log: log.With().Str("component", "relay").Logger(), leading: leading{role: RoleStandby}}
 	r.ticked = time.Now()
+	r.asked = trouble.New(r.log, trouble.Texts{
+		Fails: "the primary can't be asked, will go on trying", Works: "the primary answers again", Level: zerolog.ErrorLevel,
+	})
 	r.recoveries = &recoveries{metrics: deps.Metrics, log: r.log}
 	r.reckoning = sweeper.NewReckoning(deps.Metrics)
 	r.observe()
@@ -235,38 +240,10 @@ const (
 // ClaimLease is how long a claim of the sweeper keeps others off a row.
 const ClaimLease = 30 * time.Second
 
-// fatalError is an error that trying again does not mend.
-type fatalError struct{ error }
-
-// fatal makes persist give up.
-func fatal(err error) error { return fatalError{err} }
-
-// Unwrap returns the cause.
-func (e fatalError) Unwrap() error { return e.error }
-
-// persist calls do until it works, with backoff, and logs the first failure and the recovery. It returns ctx's error,
-// or a fatal one.
+// persist calls do until it works, and logs what lasts. It returns ctx's error, or one that is retry.Final.
 func persist(ctx context.Context, log zerolog.Logger, what string, do func(context.Context) error) error {
-	backoff := retry.Doubling(200*time.Millisecond, 5*time.Second).Attempts()
-	for failures := 0; ; failures++ {
-		err := do(ctx)
-		if err == nil {
-			if failures > 0 {
-				log.Info().Str("what", what).Int("attempt", failures+1).Msg("works again")
-			}
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if _, ok := errors.AsType[fatalError](err); ok {
-			return err
-		}
-		if failures == 0 {
-			log.Error().Err(err).Str("what", what).Msg("failed, will go on trying")
-		}
-		if err := retry.Wait(ctx, backoff.Next()); err != nil {
-			return err
-		}
-	}
+	state := trouble.New(log.With().Str("what", what).Logger(), trouble.Texts{
+		Fails: "failed, will go on trying", Works: "works again", Level: zerolog.ErrorLevel,
+	})
+	return state.Until(ctx, retry.Doubling(200*time.Millisecond, 5*time.Second), do)
 }

@@ -13,6 +13,7 @@ import (
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/retry/trouble"
 )
 
 // saver adds up what has become safe and saves it. Redis being away delays the checkpoint and nothing else.
@@ -24,7 +25,7 @@ type saver struct {
 	offsets func() map[string]map[int32]int64
 	check   func() error // an error when nothing may be saved any more
 	metrics *metrics.Source
-	log     zerolog.Logger
+	trouble *trouble.Log // of saving
 
 	now chan struct{} // size 1: asks for a save before the next interval
 
@@ -145,7 +146,6 @@ func (s *saver) holding() bool {
 // outcome takes the result of one attempt.
 func (s *saver) outcome(rec checkpoint.Record, err error) error {
 	s.mu.Lock()
-	before := s.err
 	s.err = err
 	if err == nil {
 		s.saved, s.dirty, s.note = rec.SavedAt, false, ""
@@ -157,16 +157,18 @@ func (s *saver) outcome(rec checkpoint.Record, err error) error {
 		return err
 	case err != nil:
 		s.metrics.CheckpointSaves.WithLabelValues(words.SaveFailed).Inc()
-		if before == nil {
-			s.log.Warn().Err(err).Msg("checkpoint not saved, will go on trying; publishing goes on")
-		}
 	default:
 		s.metrics.CheckpointSaves.WithLabelValues(words.SaveOK).Inc()
-		if before != nil {
-			s.log.Info().Stringer("position", rec.Position).Msg("checkpoint saved again")
-		}
 	}
+	s.trouble.Note(err)
 	return nil
+}
+
+// newSaving follows whether the checkpoint can be saved.
+func newSaving(log zerolog.Logger) *trouble.Log {
+	return trouble.New(log, trouble.Texts{
+		Fails: "checkpoint not saved, will go on trying; publishing goes on", Works: "checkpoint saved again", Level: zerolog.WarnLevel,
+	})
 }
 
 // state returns the safe position and when the checkpoint was last saved, with the error of the last attempt.

@@ -34,7 +34,7 @@ func newSaverBench(t *testing.T) *saverBench {
 		saving:  saving{dirty: true},
 		offsets: func() map[string]map[int32]int64 { return nil },
 		check:   func() error { return b.lost },
-		metrics: newMetrics(), log: b.log.logger(),
+		metrics: newMetrics(), trouble: newSaving(b.log.logger()),
 	}
 	return b
 }

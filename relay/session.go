@@ -245,7 +245,7 @@ func (l *leadership) stream(ctx context.Context, reader Reader, fail context.Can
 	s.saver = &saver{
 		savedBy: savedBy{source: r.cfg.Source, by: r.cfg.By, epoch: l.epoch}, store: r.deps.Checkpoints, tracker: s.tracker, cursor: cursor,
 		offsets: func() map[string]map[int32]int64 { return l.offsetsOf(p.flow, s.tracker, window, began) },
-		check:   l.check, metrics: r.deps.Metrics, log: l.log,
+		check:   l.check, metrics: r.deps.Metrics, trouble: newSaving(l.log),
 		saving: saving{dirty: true, held: everything, note: l.note(start)}, now: make(chan struct{}, 1),
 	}
 	s.pump = &pump{

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 )
 
 // errStalled ends a session because a record got no answer for long, although the brokers are there: its partition
@@ -93,10 +94,10 @@ func (s *session) watchStalls(ctx context.Context) {
 		}
 		if err := s.flow.prober.broker.Reachable(ctx); err != nil {
 			stalled = 0
-			s.flow.outage.away(err, s.log)
+			s.flow.outage.Note(err)
 			continue
 		}
-		s.flow.outage.back(s.log)
+		s.flow.outage.Note(nil)
 		stalled += time.Second
 		rows, bytes := s.flow.inFlight.used()
 		soon := rows > s.flow.inFlight.maxRows/2 || bytes > s.flow.inFlight.maxBytes/2
@@ -107,49 +108,19 @@ func (s *session) watchStalls(ctx context.Context) {
 	}
 }
 
-// outage remembers that no broker answers although something waits to be acked. It may be used concurrently.
-type outage struct {
-	mu    sync.Mutex
-	since time.Time // zero: none
-	told  bool
-	last  error
+// newOutage follows that no broker answers although something waits to be acked. Elections and restarts take seconds, which
+// are not logged.
+func newOutage(log zerolog.Logger) *trouble.Log {
+	return trouble.New(log, trouble.Texts{
+		Fails: "kafka can't be reached, the stream waits and no retries are spent; outbox-relay doctor tells more",
+		Works: "kafka answers again", Level: zerolog.WarnLevel, After: 5 * time.Second,
+	})
 }
 
-// outageAfter is how long brokers may be silent before it is told: elections and restarts take seconds.
-const outageAfter = 5 * time.Second
-
-// away tells that a broker was asked in vain.
-func (o *outage) away(err error, log zerolog.Logger) {
-	o.mu.Lock()
-	o.last = err
-	if o.since.IsZero() {
-		o.since = time.Now()
+// silent returns what is to be known of an outage, nil when there is none.
+func (o *outlet) silent() error {
+	if err := o.outage.Err(); err != nil {
+		return fmt.Errorf("no broker has answered %w", err)
 	}
-	tell := !o.told && time.Since(o.since) >= outageAfter
-	o.told = o.told || tell
-	o.mu.Unlock()
-	if tell {
-		log.Warn().Err(err).Msg("kafka can't be reached, the stream waits and no retries are spent; outbox-relay doctor tells more")
-	}
-}
-
-// back tells that a broker has answered.
-func (o *outage) back(log zerolog.Logger) {
-	o.mu.Lock()
-	told, since := o.told, o.since
-	o.since, o.told, o.last = time.Time{}, false, nil
-	o.mu.Unlock()
-	if told {
-		log.Info().Dur("after", time.Since(since)).Msg("kafka answers again")
-	}
-}
-
-// err returns what is to be told about it, nil when nothing is.
-func (o *outage) err() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.told {
-		return nil
-	}
-	return fmt.Errorf("no broker has answered for %s: %w", time.Since(o.since).Round(time.Second), o.last)
+	return nil
 }

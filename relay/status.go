@@ -120,7 +120,7 @@ func (r *Relay) Status() Status {
 	if err := s.flow.marker.err(); err != nil {
 		st.Errors = append(st.Errors, "mark: "+err.Error())
 	}
-	if err := s.flow.outage.err(); err != nil {
+	if err := s.flow.silent(); err != nil {
 		st.Errors = append(st.Errors, "kafka: "+err.Error())
 	}
 	s.streamStatus(&st)
@@ -169,7 +169,7 @@ func (r *Relay) Ready() []Check {
 	// A database that can't be written to is waited for. A table that is gone needs somebody.
 	marking := s.flow.marker.err()
 	checks = append(checks, Check{Name: "mark", Err: marking, Degraded: !errors.Is(marking, store.ErrGone)},
-		Check{Name: "kafka", Err: s.flow.outage.err(), Degraded: true})
+		Check{Name: "kafka", Err: s.flow.silent(), Degraded: true})
 	if s.saver == nil {
 		return checks
 	}

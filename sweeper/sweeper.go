@@ -17,6 +17,7 @@ import (
 	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/retry"
+	"example.com/outbox-relay/retry/trouble"
 )
 
 // Config is how a sweeper works.
@@ -58,8 +59,9 @@ type outlet struct {
 	broker Broker
 }
 
-// account is where rows are counted.
+// account is where rows are counted and passes logged.
 type account struct {
+	state   *trouble.Log // of passes
 	metrics *metrics.Source
 	// reckoning is nil where no binlog is read.
 	reckoning *Reckoning
@@ -93,9 +95,12 @@ type Parts struct {
 func New(cfg Config, p Parts) *Sweeper {
 	return &Sweeper{
 		cfg: cfg, rows: p.Tables, lines: p.Lines, letters: p.Letters, stream: p.Stream, alarm: p.Alarm,
-		outlet:  outlet{router: p.Router, out: p.Out, broker: p.Broker},
-		account: account{metrics: p.Metrics, reckoning: p.Reckoning, log: p.Log},
-		search:  search{retries: make(map[string]retryAt)},
+		outlet: outlet{router: p.Router, out: p.Out, broker: p.Broker},
+		account: account{
+			metrics: p.Metrics, reckoning: p.Reckoning, log: p.Log,
+			state: trouble.New(p.Log, trouble.Texts{Fails: "sweep failed, will go on trying", Works: "sweeps work again", Level: zerolog.ErrorLevel}),
+		},
+		search: search{retries: make(map[string]retryAt)},
 	}
 }
 
@@ -108,7 +113,6 @@ func (s *Sweeper) LastPass() time.Time {
 
 // Run makes passes until ctx ends. A failing pass is logged when failing begins, and tried again.
 func (s *Sweeper) Run(ctx context.Context) {
-	failing := false
 	for ctx.Err() == nil {
 		if due, ok, err := s.rows.NextDue(ctx); err == nil && ok {
 			s.alarm.wakeAt(due)
@@ -117,7 +121,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 		if err == nil && !result.More { // what is left was told of by the same kick
 			s.kicked = false
 		}
-		failing = s.report(ctx, result, err, failing)
+		s.report(ctx, result, err)
 		s.mu.Lock()
 		s.last = time.Now()
 		s.mu.Unlock()
@@ -132,29 +136,24 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 }
 
-func (s *Sweeper) report(ctx context.Context, r Result, err error, failing bool) bool {
+func (s *Sweeper) report(ctx context.Context, r Result, err error) {
 	switch {
 	case ctx.Err() != nil:
-		return failing
+		return
 	case errors.Is(err, ErrBehind):
 		s.metrics.SweepRounds.WithLabelValues(words.RoundSkipped).Inc()
 		s.log.Debug().Msg("sweep skipped, the stream is behind")
-		return failing
+		return
 	case err != nil:
 		s.metrics.SweepRounds.WithLabelValues(words.RoundFailed).Inc()
-		if !failing {
-			s.log.Error().Err(err).Msg("sweep failed, will go on trying")
-		}
-		return true
+		s.state.Note(err)
+		return
 	}
 	s.metrics.SweepRounds.WithLabelValues(words.RoundDone).Inc()
-	if failing {
-		s.log.Info().Msg("sweeps work again")
-	}
+	s.state.Note(nil)
 	if r.Sent+r.Failed+r.Dead > 0 {
 		s.log.Info().Int("sent", r.Sent).Int("failed", r.Failed).Int("dead", r.Dead).Msg("sweep recovered rows")
 	}
-	return false
 }
 
 // pause returns how long to wait for the next pass.

@@ -57,6 +57,9 @@ func (l *Log) Note(err error) {
 func (l *Log) next(err error) func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err == nil && l.failures == 0 {
+		return nil
+	}
 	now := time.Now()
 	if err == nil {
 		failures, since, logged := l.failures, l.since, !l.logged.IsZero()
