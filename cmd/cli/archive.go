@@ -12,6 +12,8 @@ import (
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/archive"
+	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/store"
@@ -37,8 +39,8 @@ messages are never moved.
   outbox-relay archive --set archive.after=720h`,
 		Args: noArgs, ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withRows(cmd.Context(), func(s *scope, rows *store.Store) error {
-				if !dryRun && !s.config.Archive.Enabled {
+			return a.withRows(cmd.Context(), func(s *desk.Scope, rows *store.Store) error {
+				if !dryRun && !s.Config.Archive.Enabled {
 					return exit(ExitUsage, errors.New("archive.enabled is false: set it, so that the relay knows history tables for what they are; --dry-run goes without"))
 				}
 				return a.archive(cmd.Context(), s, rows, dryRun)
@@ -70,24 +72,24 @@ type archiveTable struct {
 func (v archiveView) Text(p *render.Page) {
 	p.Field("source", "%s", v.Source)
 	if v.DryRun {
-		p.Field("would move", "%s", render.Plural(v.Moved, "row"))
+		p.Field("would move", "%s", human.Plural(v.Moved, "row"))
 	} else {
-		p.Field("moved", "%s", render.Plural(v.Moved, "row"))
+		p.Field("moved", "%s", human.Plural(v.Moved, "row"))
 		p.Field("passed over", "%d", v.PassedOver)
 	}
 	p.Field("looked at", "%d", v.LookedAt)
-	p.Field("took", "%s", render.Duration(time.Duration(v.Seconds*float64(time.Second))))
+	p.Field("took", "%s", human.Duration(time.Duration(v.Seconds*float64(time.Second))))
 	if len(v.Tables) > 1 {
 		p.Blank()
 		p.Header("TABLE", "ROWS")
 		for _, t := range v.Tables {
-			p.Row(t.Table, render.Count(t.Moved, 0))
+			p.Row(t.Table, human.Count(t.Moved, 0))
 		}
 	}
 }
 
-func (a *app) archive(ctx context.Context, s *scope, rows *store.Store, dryRun bool) (err error) {
-	archiver, closeReplica, err := s.archiver(rows)
+func (a *app) archive(ctx context.Context, s *desk.Scope, rows *store.Store, dryRun bool) (err error) {
+	archiver, closeReplica, err := archiver(s, rows)
 	if err != nil {
 		return err
 	}
@@ -102,7 +104,7 @@ func (a *app) archive(ctx context.Context, s *scope, rows *store.Store, dryRun b
 	report := &archiveProgress{app: a, began: began, told: began, total: total}
 	result, failed := archiver.Pass(ctx, dryRun, report.tell)
 	view := archiveView{
-		Source: s.source.Name, DryRun: dryRun, Moved: result.Moved, PassedOver: result.Skipped, LookedAt: result.Looked,
+		Source: s.Source.Name, DryRun: dryRun, Moved: result.Moved, PassedOver: result.Skipped, LookedAt: result.Looked,
 		Seconds: time.Since(began).Seconds(), Tables: []archiveTable{},
 	}
 	for table, n := range result.Tables {
@@ -116,16 +118,16 @@ func (a *app) archive(ctx context.Context, s *scope, rows *store.Store, dryRun b
 }
 
 // archiver builds an archiver for one pass.
-func (s *scope) archiver(rows *store.Store) (*archive.Archiver, func() error, error) {
-	source := metrics.New("").Source(s.source.Name)
-	replica, err := wire.Replica(s.config, s.source)
+func archiver(s *desk.Scope, rows *store.Store) (*archive.Archiver, func() error, error) {
+	source := metrics.New("").Source(s.Source.Name)
+	replica, err := wire.Replica(s.Config, s.Source)
 	if err != nil {
 		return nil, nil, exit(ExitUsage, err)
 	}
 	if replica == nil {
-		return wire.Archiver(s.config, rows, nil, source, s.log), func() error { return nil }, nil
+		return wire.Archiver(s.Config, rows, nil, source, s.Log), func() error { return nil }, nil
 	}
-	return wire.Archiver(s.config, rows, replica, source, s.log), replica.Close, nil
+	return wire.Archiver(s.Config, rows, replica, source, s.Log), replica.Close, nil
 }
 
 // estimate tells about how many rows a pass will move.
@@ -157,9 +159,9 @@ func (p *archiveProgress) tell(r archive.Result) {
 	}
 	p.told = now
 	rate := float64(r.Moved) / now.Sub(p.began).Seconds()
-	line := fmt.Sprintf("%s moved, %.0f a second", render.Plural(r.Moved, "row"), rate)
+	line := fmt.Sprintf("%s moved, %.0f a second", human.Plural(r.Moved, "row"), rate)
 	if left := p.total - r.Moved; left > 0 && rate > 0 {
-		line += fmt.Sprintf(", about %s left, %s", render.Count(left, 0), render.Duration(time.Duration(float64(left)/rate*float64(time.Second))))
+		line += fmt.Sprintf(", about %s left, %s", human.Count(left, 0), human.Duration(time.Duration(float64(left)/rate*float64(time.Second))))
 	}
 	p.app.say("%s", line)
 }

@@ -1,21 +1,20 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/user"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/canal"
-	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/internal/desk"
 	"example.com/outbox-relay/internal/desk/rewind"
+	"example.com/outbox-relay/store"
 )
 
 // changeFlags are what all commands that move the checkpoint take.
@@ -54,6 +53,7 @@ const (
 func (a *app) resetCommand() *cobra.Command {
 	var f changeFlags
 	var to string
+	actions := map[string]rewind.Action{toNow: rewind.ResetToNow, toEarliest: rewind.ResetToEarliest, toTable: rewind.ResetToTable}
 	places := []string{
 		toNow + "\tthe binlog's present end; what is pending is the sweeper's",
 		toEarliest + "\tthe oldest binlog there is; what was sent is skipped",
@@ -77,10 +77,11 @@ host, time and --reason, and be undone by checkpoint undo.`,
   outbox-relay checkpoint reset --to earliest --measure 30s`,
 		Args: noArgs, ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains([]string{toNow, toEarliest, toTable}, to) {
+			action, known := actions[to]
+			if !known {
 				return misused(cmd, fmt.Errorf("--to must be %s, %s or %s", toNow, toEarliest, toTable))
 			}
-			return a.change(cmd, f, "reset to "+to, func(ctx context.Context, c *change) error { return c.reset(ctx, to) })
+			return a.change(cmd, f, rewind.Request{Action: action})
 		},
 	}
 	f.register(cmd)
@@ -108,7 +109,7 @@ It is refused while a relay leads the source, unless --force; checkpoint undo go
 			if err != nil {
 				return misused(cmd, err)
 			}
-			return a.change(cmd, f, "set", func(ctx context.Context, c *change) error { return c.set(ctx, target) })
+			return a.change(cmd, f, rewind.Request{Action: rewind.Set, Target: target})
 		},
 	}
 	f.register(cmd)
@@ -126,11 +127,39 @@ Without --yes it changes nothing and says what would follow. It is refused while
   outbox-relay checkpoint undo --yes --reason "wrong source"`,
 		Args: noArgs, ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.change(cmd, f, "undo", func(ctx context.Context, c *change) error { return c.undo(ctx) })
+			return a.change(cmd, f, rewind.Request{Action: rewind.Undo})
 		},
 	}
 	f.register(cmd)
 	return cmd
+}
+
+// change says what would follow from a move of the checkpoint and, with --yes, makes it.
+func (a *app) change(cmd *cobra.Command, flags changeFlags, wanted rewind.Request) error {
+	if err := flags.check(cmd); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	wanted.Patience = flags.patience
+	return a.withRows(ctx, func(s *desk.Scope, rows *store.Store) (err error) {
+		move, err := rewind.Plan(ctx, s, rows, wanted)
+		if errors.Is(err, canal.ErrCannotStream) {
+			return exit(ExitSource, err)
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, move.Close()) }()
+		if !flags.yes {
+			err := a.print(changeView{move.Outcome()})
+			a.say("nothing was changed; run it again with --yes")
+			return err
+		}
+		if err := move.Apply(ctx, operator(a.environ, flags.reason), flags.force); err != nil {
+			return err
+		}
+		return a.print(changeView{move.Outcome()})
+	})
 }
 
 // operator returns who runs the command, for the history. Behind sudo that is who called it.
@@ -149,58 +178,3 @@ func operator(environ []string, reason string) checkpoint.Who {
 	}
 	return who
 }
-
-// reset decides about a place with a name.
-func (c *change) reset(ctx context.Context, to string) error {
-	c.event = checkpoint.EventReset
-	switch to {
-	case toTable:
-		c.view.Direction = string(rewind.Forward)
-		return nil
-	case toEarliest:
-		start, err := c.reader.Resolve(ctx, position.Position{}, false, canal.StartEarliest)
-		if err != nil {
-			return err
-		}
-		return c.moveTo(ctx, start.Position, false)
-	}
-	return c.moveTo(ctx, c.end, false)
-}
-
-// set decides about a position.
-func (c *change) set(ctx context.Context, target rewind.Target) error {
-	c.event = checkpoint.EventSet
-	wanted := target.On(c.end)
-	start, err := c.reader.Resolve(ctx, wanted, true, canal.StartNow)
-	if err != nil {
-		return err
-	}
-	if !start.Usable {
-		return cannotGoOn(start.Recovery, start.Detail)
-	}
-	return c.moveTo(ctx, start.Position, target.GTID != "")
-}
-
-// undo decides about what was there before.
-func (c *change) undo(ctx context.Context) error {
-	entries, err := c.checkpoints.History(ctx, c.source.Name, historyDepth)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		switch e.Event {
-		case checkpoint.EventSet, checkpoint.EventReset, checkpoint.EventUndo:
-			c.undone = true
-			c.view.Action = fmt.Sprintf("undo the %s of %s by %s", e.Event, e.At.UTC().Format(time.RFC3339), e.By)
-			if !e.Old.Present || e.Old.Position.IsZero() {
-				c.view.Direction = string(rewind.Forward)
-				return nil
-			}
-			return c.moveTo(ctx, e.Old.Position, false)
-		}
-	}
-	return fmt.Errorf("source %s: %w", c.source.Name, checkpoint.ErrNothingToUndo)
-}
-
-// historyDepth is how far back an undo looks: as far as the history goes.
-const historyDepth = 1000

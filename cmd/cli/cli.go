@@ -15,6 +15,7 @@ import (
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/config"
+	"example.com/outbox-relay/internal/desk"
 )
 
 // Exit codes, as scripts and supervisors rely on them.
@@ -95,10 +96,11 @@ func execute(ctx context.Context, version string, args []string, streams Streams
 func codeOf(err error) int {
 	var coded *exitError
 	var broken *config.Error
+	var unusable *desk.UsageError
 	switch {
 	case errors.As(err, &coded):
 		return coded.code
-	case errors.As(err, &broken):
+	case errors.As(err, &broken), errors.As(err, &unusable):
 		return ExitUsage
 	}
 	return ExitFailed

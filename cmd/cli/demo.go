@@ -10,6 +10,7 @@ import (
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/demo"
+	"example.com/outbox-relay/internal/desk"
 	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/mysql"
@@ -62,7 +63,7 @@ func (a *app) demo(ctx context.Context, f demoFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := s.stage(ctx, &cfg); err != nil {
+	if err := stage(ctx, s, &cfg); err != nil {
 		return err
 	}
 	report, err := demo.Run(ctx, cfg, func(p demo.Progress) {
@@ -85,46 +86,46 @@ func (a *app) demo(ctx context.Context, f demoFlags) error {
 }
 
 // stage fills in where the demo plays: the table, the topics, and the ways to both.
-func (s *scope) stage(ctx context.Context, cfg *demo.Config) (err error) {
-	if s.source.Columns.Outbox() != outbox.DefaultColumns() || s.source.Statuses.Outbox() != outbox.DefaultStatuses() {
+func stage(ctx context.Context, s *desk.Scope, cfg *demo.Config) (err error) {
+	if s.Source.Columns.Outbox() != outbox.DefaultColumns() || s.Source.Statuses.Outbox() != outbox.DefaultStatuses() {
 		return exit(ExitUsage, errors.New("the demo writes the pattern's own columns and statuses: leave source.columns and source.statuses at their defaults"))
 	}
-	cfg.Source = s.source.Name
-	if cfg.Router, err = router.New(wire.Router(s.config, s.source)); err != nil {
+	cfg.Source = s.Source.Name
+	if cfg.Router, err = router.New(wire.Router(s.Config, s.Source)); err != nil {
 		return exit(ExitUsage, err)
 	}
-	if err := s.stageTopics(ctx, cfg); err != nil {
+	if err := stageTopics(ctx, s, cfg); err != nil {
 		return err
 	}
-	return s.stageTable(ctx, cfg)
+	return stageTable(ctx, s, cfg)
 }
 
 // stageTable chooses the first of the source's tables.
-func (s *scope) stageTable(ctx context.Context, cfg *demo.Config) error {
-	rows, err := s.rows(ctx)
+func stageTable(ctx context.Context, s *desk.Scope, cfg *demo.Config) error {
+	rows, err := s.Rows(ctx)
 	if err != nil {
-		return fmt.Errorf("source %s: %w", s.source.Name, err)
+		return fmt.Errorf("source %s: %w", s.Source.Name, err)
 	}
 	table := rows.Tables()[0]
 	if err := rows.Close(); err != nil {
 		return err
 	}
 	cfg.Table, cfg.KeyColumn, cfg.Headers = table.Table, table.HasKey, table.HasHeaders && table.HasTrace
-	primary, err := wire.Primary(s.config, s.source)
+	primary, err := wire.Primary(s.Config, s.Source)
 	if err != nil {
 		return exit(ExitUsage, err)
 	}
-	cfg.DB, err = mysql.OpenService(primary.Config, cfg.Writers+2, s.log) // two more, which look on
+	cfg.DB, err = mysql.OpenService(primary.Config, cfg.Writers+2, s.Log) // two more, which look on
 	return err
 }
 
 // stageTopics creates the topics that are missing: a topic that comes late is another story than the demo's.
-func (s *scope) stageTopics(ctx context.Context, cfg *demo.Config) (err error) {
-	settings, err := wire.Kafka(s.config, s.source.Name)
+func stageTopics(ctx context.Context, s *desk.Scope, cfg *demo.Config) (err error) {
+	settings, err := wire.Kafka(s.Config, s.Source.Name)
 	if err != nil {
 		return exit(ExitUsage, err)
 	}
-	client, err := kafka.Open(ctx, settings, s.log)
+	client, err := kafka.Open(ctx, settings, s.Log)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
+	"example.com/outbox-relay/internal/desk/doctor"
 	"example.com/outbox-relay/internal/diagnose"
+	"example.com/outbox-relay/internal/human"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -41,19 +43,8 @@ something fails; warnings alone exit 0.`,
 	return cmd
 }
 
-// doctorView is what was found.
-type doctorView struct {
-	Failures int           `json:"failures"`
-	Warnings int           `json:"warnings"`
-	Findings []doctorEntry `json:"findings"`
-}
-
-type doctorEntry struct {
-	Source string `json:"source,omitempty"`
-	// Part is who was asked: primary, binlog, kafka or redis.
-	Part string `json:"part"`
-	diagnose.Finding
-}
+// doctorView shows what was found.
+type doctorView struct{ doctor.Result }
 
 // Text writes a line for each check, and below it what repairs it.
 func (v doctorView) Text(p *render.Page) {
@@ -74,7 +65,7 @@ func (v doctorView) Text(p *render.Page) {
 		}
 	}
 	p.Blank()
-	p.Line("%s, %s", render.Plural(int64(v.Failures), "failure"), render.Plural(int64(v.Warnings), "warning"))
+	p.Line("%s, %s", human.Plural(int64(v.Failures), "failure"), human.Plural(int64(v.Warnings), "warning"))
 }
 
 func (a *app) doctor(ctx context.Context, timeout time.Duration, brief bool) error {
@@ -86,29 +77,18 @@ func (a *app) doctor(ctx context.Context, timeout time.Duration, brief bool) err
 	if err != nil {
 		return err
 	}
-	found := examine(ctx, c, chosen, a.quiet(c), timeout)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	view := doctorView{Findings: []doctorEntry{}}
-	for _, f := range found {
-		switch f.Level {
-		case diagnose.Failure:
-			view.Failures++
-		case diagnose.Warning:
-			view.Warnings++
-		case diagnose.OK:
-			if brief {
-				continue
-			}
-		}
-		view.Findings = append(view.Findings, f)
-	}
-	if err := a.print(view); err != nil {
+	found, err := doctor.Examine(ctx, c, chosen, a.quiet(c), timeout)
+	if err != nil {
 		return err
 	}
-	if view.Failures > 0 {
-		return exit(ExitProblems, &shownError{fmt.Errorf("%d checks failed", view.Failures)})
+	if brief {
+		found = found.Brief()
+	}
+	if err := a.print(doctorView{found}); err != nil {
+		return err
+	}
+	if found.Failures > 0 {
+		return exit(ExitProblems, &shownError{fmt.Errorf("%d checks failed", found.Failures)})
 	}
 	return nil
 }

@@ -13,12 +13,12 @@ import (
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/config"
 	"example.com/outbox-relay/internal/console"
+	"example.com/outbox-relay/internal/desk"
 )
 
 // consoleClient asks the relay on this machine, or the one at a URL such as http://relay-1:9180.
-func (s *scope) consoleClient(address string) (*console.Client, error) {
-	cfg := s.config.Console
-	listen, prefix := cfg.Listen, cfg.Prefix
+func consoleClient(c *config.Config, address string) (*console.Client, error) {
+	cfg := desk.ConsoleOf(c)
 	if address != "" {
 		parsed, err := url.Parse(address)
 		if err != nil || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" {
@@ -27,12 +27,12 @@ func (s *scope) consoleClient(address string) (*console.Client, error) {
 		if parsed.Scheme != "http" {
 			return nil, exit(ExitUsage, errors.New("--url must begin with http://: the console speaks no TLS itself"))
 		}
-		listen, prefix = parsed.Host, strings.TrimSuffix(parsed.Path, "/")
+		cfg.Listen, cfg.Prefix = parsed.Host, strings.TrimSuffix(parsed.Path, "/")
 		if parsed.Port() == "" {
-			listen = parsed.Hostname() + ":80"
+			cfg.Listen = parsed.Hostname() + ":80"
 		}
 	}
-	return console.NewClient(console.Config{Listen: listen, Token: cfg.Token.Reveal(), Prefix: prefix}), nil
+	return console.NewClient(cfg), nil
 }
 
 // healthView is a relay's answer.
@@ -82,7 +82,7 @@ func (a *app) healthcheck(ctx context.Context, live bool, address string) error 
 	if err != nil {
 		return exit(ExitUsage, err)
 	}
-	client, err := (&scope{config: res.Config}).consoleClient(address)
+	client, err := consoleClient(res.Config, address)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
+	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
 )
@@ -84,15 +86,15 @@ type deskView struct {
 func (v deskView) Text(p *render.Page) {
 	words := map[string][2]string{"retry": {"would be sent again", "will be sent again"}, "discard": {"would be discarded", "discarded"}}[v.Action]
 	if v.Applied {
-		p.Line("%s %s", render.Plural(v.Messages, "message"), words[1])
+		p.Line("%s %s", human.Plural(v.Messages, "message"), words[1])
 		return
 	}
-	p.Line("%s %s", render.Plural(v.Messages, "message"), words[0])
+	p.Line("%s %s", human.Plural(v.Messages, "message"), words[0])
 	if len(v.Sample) > 0 {
 		p.Blank()
 		listTable(p, v.Sample)
 		if v.Messages > int64(len(v.Sample)) {
-			p.Line("and %s more", render.Count(v.Messages-int64(len(v.Sample)), 0))
+			p.Line("and %s more", human.Count(v.Messages-int64(len(v.Sample)), 0))
 		}
 	}
 }
@@ -110,7 +112,7 @@ func (a *app) desk(cmd *cobra.Command, args []string, f *deskFlags, name string,
 	if err != nil {
 		return err
 	}
-	return a.withRows(cmd.Context(), func(_ *scope, rows *store.Store) error {
+	return a.withRows(cmd.Context(), func(_ *desk.Scope, rows *store.Store) error {
 		view := deskView{Action: name, Applied: f.yes, Sample: []messageLine{}}
 		for i := range filters {
 			filters[i].Resend = f.resend
@@ -123,7 +125,7 @@ func (a *app) desk(cmd *cobra.Command, args []string, f *deskFlags, name string,
 			view.Messages += n
 			if err != nil {
 				if view.Messages > 0 && f.yes {
-					err = fmt.Errorf("%w; %s were changed before that", err, render.Plural(view.Messages, "message"))
+					err = fmt.Errorf("%w; %s were changed before that", err, human.Plural(view.Messages, "message"))
 				}
 				return err
 			}

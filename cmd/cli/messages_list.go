@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
+	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/store"
 )
 
@@ -37,7 +39,7 @@ there are more than --limit, the last line tells the --cursor to go on with.`,
 			if unconsumed != 0 {
 				return a.unconsumed(cmd, &f, unconsumed, args)
 			}
-			return a.withRows(cmd.Context(), func(_ *scope, rows *store.Store) error {
+			return a.withRows(cmd.Context(), func(_ *desk.Scope, rows *store.Store) error {
 				view, err := listMessages(cmd.Context(), rows, filters, f.limit)
 				if err != nil {
 					return err
@@ -97,10 +99,10 @@ func listMessages(ctx context.Context, rows *store.Store, filters []store.Filter
 func lineOf(rows *store.Store, m *store.Message) messageLine {
 	line := messageLine{
 		Table: m.Table.String(), ID: number(rows, m.Ref()), MsgID: m.MsgID, Topic: m.Topic, Status: statusText(m),
-		Retries: m.RetryCount, Age: render.Seconds(m.Age), NextRetry: m.NextRetry, Bytes: m.Bytes, LastError: m.LastError,
+		Retries: m.RetryCount, Age: human.Seconds(m.Age), NextRetry: m.NextRetry, Bytes: m.Bytes, LastError: m.LastError,
 	}
 	if m.NextRetry != "" {
-		due := render.Seconds(m.Due)
+		due := human.Seconds(m.Due)
 		line.Due = &due
 	}
 	return line
@@ -125,12 +127,12 @@ func listTable(p *render.Page, messages []messageLine) {
 		if m.Due != nil {
 			due = dueText(*m.Due)
 		}
-		p.Row(m.Table, m.ID, render.Cut(m.MsgID, 40), render.Cut(m.Topic, 40), m.Status, fmt.Sprint(m.Retries),
-			seconds(m.Age), due, render.Bytes(uint64(max(m.Bytes, 0))), render.Cut(m.LastError, 60))
+		p.Row(m.Table, m.ID, human.Cut(m.MsgID, 40), human.Cut(m.Topic, 40), m.Status, fmt.Sprint(m.Retries),
+			seconds(m.Age), due, human.Bytes(uint64(max(m.Bytes, 0))), human.Cut(m.LastError, 60))
 	}
 }
 
-func seconds(s float64) string { return render.Duration(time.Duration(s * float64(time.Second))) }
+func seconds(s float64) string { return human.Duration(time.Duration(s * float64(time.Second))) }
 
 func dueText(s float64) string {
 	if s <= 0 {

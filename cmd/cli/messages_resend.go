@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
+	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/store"
 )
@@ -43,7 +45,7 @@ Messages that are still in their table: messages retry --status sent --resend.`,
 			case len(args)+len(f.msgIDs) == 0:
 				return misused(cmd, errors.New("name the messages by id or msg_id"))
 			}
-			return a.withRows(cmd.Context(), func(s *scope, rows *store.Store) error { return a.resend(cmd.Context(), s, rows, f, args) })
+			return a.withRows(cmd.Context(), func(s *desk.Scope, rows *store.Store) error { return a.resend(cmd.Context(), s, rows, f, args) })
 		},
 	}
 	flags := cmd.Flags()
@@ -80,22 +82,22 @@ func (v resendView) Text(p *render.Page) {
 	if v.Applied {
 		word = "will be sent again"
 	}
-	p.Line("%s %s", render.Plural(int64(v.Resent), "message"), word)
+	p.Line("%s %s", human.Plural(int64(v.Resent), "message"), word)
 	p.Blank()
 	p.Header("HISTORY", "ID", "MSG_ID", "TOPIC", "ARCHIVED", "STAYS, BECAUSE")
 	for i := range v.Messages {
 		m := &v.Messages[i]
-		p.Row(m.History, m.ID, render.Cut(m.MsgID, 40), render.Cut(m.Topic, 40), m.ArchivedAt, m.Problem)
+		p.Row(m.History, m.ID, human.Cut(m.MsgID, 40), human.Cut(m.Topic, 40), m.ArchivedAt, m.Problem)
 	}
 }
 
-func (a *app) resend(ctx context.Context, s *scope, rows *store.Store, f resendFlags, args []string) error {
+func (a *app) resend(ctx context.Context, s *desk.Scope, rows *store.Store, f resendFlags, args []string) error {
 	chosen, err := a.archived(ctx, rows, f, args)
 	if err != nil {
 		return err
 	}
 	if len(chosen) == 0 {
-		return fmt.Errorf("no archived message of source %s has one of these ids or msg_ids; look for them with outbox-relay messages show", s.source.Name)
+		return fmt.Errorf("no archived message of source %s has one of these ids or msg_ids; look for them with outbox-relay messages show", s.Source.Name)
 	}
 	who := operator(a.environ, f.reason)
 	view := resendView{Applied: f.yes}
@@ -110,7 +112,7 @@ func (a *app) resend(ctx context.Context, s *scope, rows *store.Store, f resendF
 		if line.Problem = problem; problem == "" {
 			view.Resent++
 			if f.yes {
-				s.log.Warn().Str("message_id", m.MsgID).Stringer("table", m.Table).Str("user", who.User).Str("host", who.Host).Str("reason", f.reason).
+				s.Log.Warn().Str("message_id", m.MsgID).Stringer("table", m.Table).Str("user", who.User).Str("host", who.Host).Str("reason", f.reason).
 					Msg("an operator resends a message from the history")
 			}
 		} else {
@@ -123,7 +125,7 @@ func (a *app) resend(ctx context.Context, s *scope, rows *store.Store, f resendF
 		a.say("nothing was changed; run it again with --yes")
 	}
 	if failed > 0 {
-		return errors.Join(err, fmt.Errorf("%s can't be sent again", render.Plural(int64(failed), "message")))
+		return errors.Join(err, fmt.Errorf("%s can't be sent again", human.Plural(int64(failed), "message")))
 	}
 	return err
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
+	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/router"
@@ -31,7 +33,7 @@ what keeps it from being sent. Its content and headers are shown only with --con
   outbox-relay messages show 4711 -o json`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withRows(cmd.Context(), func(s *scope, rows *store.Store) error {
+			return a.withRows(cmd.Context(), func(s *desk.Scope, rows *store.Store) error {
 				return a.show(cmd.Context(), s, rows, args[0], content)
 			})
 		},
@@ -99,12 +101,12 @@ func (v *storyView) text(p *render.Page) {
 		p.Field("next retry", "%s (%s)", v.NextRetry, dueText(*v.Due))
 	}
 	p.Field("last error", "%s", v.LastError)
-	p.Field("size", "%s", render.Bytes(uint64(max(v.Bytes, 0))))
+	p.Field("size", "%s", human.Bytes(uint64(max(v.Bytes, 0))))
 	p.Field("staged at", "%s", v.BodyRef)
 	p.Field("headers", "%s", strings.Join(v.HeaderNames, ", "))
 	p.Field("trace", "%s", v.TraceParent)
 	if v.Route != nil {
-		p.Field("goes to", "topic %s with key %s, %s at most", v.Route.Topic, v.Route.Key, render.Bytes(uint64(max(v.Route.Bytes, 0))))
+		p.Field("goes to", "topic %s with key %s, %s at most", v.Route.Topic, v.Route.Key, human.Bytes(uint64(max(v.Route.Bytes, 0))))
 	}
 	if v.Refusal != "" {
 		p.Field("can't go", "%s (%s)", v.Refusal, v.RefusalReason)
@@ -121,7 +123,7 @@ func (v *storyView) text(p *render.Page) {
 	}
 }
 
-func (a *app) show(ctx context.Context, s *scope, rows *store.Store, name string, content bool) error {
+func (a *app) show(ctx context.Context, s *desk.Scope, rows *store.Store, name string, content bool) error {
 	found, err := rows.Show(ctx, name)
 	if err != nil {
 		return err
@@ -131,18 +133,18 @@ func (a *app) show(ctx context.Context, s *scope, rows *store.Store, name string
 		return err
 	}
 	if len(found)+len(archived) == 0 {
-		return fmt.Errorf("no message has the id or msg_id %q in the tables of source %s, nor in their histories; look for it with outbox-relay messages list", name, s.source.Name)
+		return fmt.Errorf("no message has the id or msg_id %q in the tables of source %s, nor in their histories; look for it with outbox-relay messages list", name, s.Source.Name)
 	}
-	route, err := router.New(wire.Router(s.config, s.source))
+	route, err := router.New(wire.Router(s.Config, s.Source))
 	if err != nil {
 		return exit(ExitUsage, err)
 	}
-	checkpoints, err := s.checkpoints()
+	checkpoints, err := s.Checkpoints()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = checkpoints.Close() }() // only read, if at all
-	led := s.leader(ctx, rows, checkpoints)
+	led := s.Leader(ctx, rows, checkpoints)
 	view := storiesView{}
 	for i := range found {
 		m := &found[i]
@@ -151,7 +153,7 @@ func (a *app) show(ctx context.Context, s *scope, rows *store.Store, name string
 		if story.Stands, err = stands(ctx, rows, m, route, led, story.Refusal); err != nil {
 			return err
 		}
-		reports, err := reportedBy(ctx, s.config, rows, m)
+		reports, err := reportedBy(ctx, s.Config, rows, m)
 		if err != nil {
 			return err
 		}

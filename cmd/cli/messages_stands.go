@@ -4,14 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"example.com/outbox-relay/cmd/cli/render"
+	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
 )
 
 // stands says where a message stands and why it goes no further.
-func stands(ctx context.Context, rows *store.Store, m *store.Message, route *router.Router, led leaderView, refusal string) ([]string, error) {
+func stands(ctx context.Context, rows *store.Store, m *store.Message, route *router.Router, led desk.Leader, refusal string) ([]string, error) {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	name := number(rows, m.Ref())
@@ -31,7 +32,7 @@ func stands(ctx context.Context, rows *store.Store, m *store.Message, route *rou
 		}
 		say("Send it again: outbox-relay messages retry %s --yes. Give it up: outbox-relay messages discard %s --yes", name, name)
 	case outbox.Failed:
-		say("It was refused %s and is tried again when next_retry_time has come.", render.Plural(int64(m.RetryCount), "time"))
+		say("It was refused %s and is tried again when next_retry_time has come.", human.Plural(int64(m.RetryCount), "time"))
 	case outbox.Pending:
 		pending(m, refusal, say)
 	}
@@ -72,7 +73,7 @@ func pending(m *store.Message, refusal string, say func(string, ...any)) {
 	case m.NextRetry == "":
 		say("It waits for the stream; if that has missed it, for the next sweep.")
 	case m.Due > 0:
-		say("It is not due yet: it is delayed by its writer, or a sweep has just claimed it. It is sent in %s.", render.Duration(m.Due))
+		say("It is not due yet: it is delayed by its writer, or a sweep has just claimed it. It is sent in %s.", human.Duration(m.Due))
 	default:
 		say("It is due: the next sweep sends it, behind older ones of its topic.")
 	}

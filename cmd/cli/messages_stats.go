@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
+	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
 )
@@ -20,7 +22,7 @@ status at most 100,000 rows are counted in each table, and a number that reaches
   outbox-relay messages stats -o json`,
 		Args: noArgs, ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withRows(cmd.Context(), func(_ *scope, rows *store.Store) error {
+			return a.withRows(cmd.Context(), func(_ *desk.Scope, rows *store.Store) error {
 				stats, err := rows.Stats(cmd.Context())
 				if err != nil {
 					return err
@@ -56,7 +58,7 @@ func statsOf(stats store.Stats) statsView {
 	view := statsView{Cap: store.CountCap, Tables: []tableStats{}}
 	for _, t := range stats.Tables {
 		one := tableStats{
-			Table: t.Table.String(), Counts: map[string]int64{}, OldestPendingSeconds: render.Seconds(t.OldestPending),
+			Table: t.Table.String(), Counts: map[string]int64{}, OldestPendingSeconds: human.Seconds(t.OldestPending),
 			Topics: []topicStats{},
 		}
 		for status, n := range t.Counts {
@@ -65,20 +67,12 @@ func statsOf(stats store.Stats) statsView {
 		for _, topic := range t.Topics {
 			one.Topics = append(one.Topics, topicStats{
 				Topic: topic.Topic, Status: topic.Status.String(), Messages: topic.Messages,
-				OldestSeconds: render.Seconds(topic.Oldest), MostRetries: topic.Retries,
+				OldestSeconds: human.Seconds(topic.Oldest), MostRetries: topic.Retries,
 			})
 		}
 		view.Tables = append(view.Tables, one)
 	}
 	return view
-}
-
-// add counts one table.
-func (v *countsView) add(t store.TableStats) {
-	v.Pending += t.Counts[outbox.Pending]
-	v.Failed += t.Counts[outbox.Failed]
-	v.Dead += t.Counts[outbox.Dead]
-	v.OldestPendingSeconds = max(v.OldestPendingSeconds, render.Seconds(t.OldestPending))
 }
 
 // Text writes two tables.
@@ -87,7 +81,7 @@ func (v statsView) Text(p *render.Page) {
 	for _, t := range v.Tables {
 		row := []string{t.Table}
 		for _, status := range []outbox.Status{outbox.Pending, outbox.Failed, outbox.Dead, outbox.Sent, outbox.Consumed, outbox.Discarded} {
-			row = append(row, render.Count(t.Counts[status.String()], v.Cap))
+			row = append(row, human.Count(t.Counts[status.String()], v.Cap))
 		}
 		p.Row(append(row, seconds(t.OldestPendingSeconds))...)
 	}
@@ -99,7 +93,7 @@ func (v statsView) Text(p *render.Page) {
 				p.Header("TABLE", "TOPIC", "STATUS", "MESSAGES", "OLDEST", "MOST RETRIES")
 				first = false
 			}
-			p.Row(t.Table, topic.Topic, topic.Status, render.Count(topic.Messages, v.Cap), seconds(topic.OldestSeconds), fmt.Sprint(topic.MostRetries))
+			p.Row(t.Table, topic.Topic, topic.Status, human.Count(topic.Messages, v.Cap), seconds(topic.OldestSeconds), fmt.Sprint(topic.MostRetries))
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/config"
+	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
 )
@@ -50,10 +52,10 @@ func (v unconsumedView) Text(p *render.Page) {
 		if m.Missing != nil {
 			missing = strings.Join(m.Missing, ",")
 		}
-		p.Row(m.Table, m.ID, render.Cut(m.MsgID, 40), render.Cut(m.Topic, 40), seconds(m.Age), m.Sent, render.Cut(strings.Join(m.Reports, ","), 60), render.Cut(missing, 60))
+		p.Row(m.Table, m.ID, human.Cut(m.MsgID, 40), human.Cut(m.Topic, 40), seconds(m.Age), m.Sent, human.Cut(strings.Join(m.Reports, ","), 60), human.Cut(missing, 60))
 	}
 	if !v.Complete {
-		p.Line("there may be more: raise --limit, or narrow it by --topic (it looks at %s sent messages at most)", render.Count(unconsumedLook, 0))
+		p.Line("there may be more: raise --limit, or narrow it by --topic (it looks at %s sent messages at most)", human.Count(unconsumedLook, 0))
 	}
 }
 
@@ -65,8 +67,8 @@ func (a *app) unconsumed(cmd *cobra.Command, f *filterFlags, age time.Duration, 
 	case len(args)+len(f.msgIDs)+len(f.statuses) > 0 || f.key+f.failure+f.table+f.cursor != "" || f.olderThan+f.newerThan > 0:
 		return misused(cmd, errors.New("--unconsumed-for goes with --topic and --limit only: it means sent messages"))
 	}
-	return a.withRows(cmd.Context(), func(s *scope, rows *store.Store) error {
-		view, err := listUnconsumed(cmd.Context(), s.config, rows, store.UnreportedQuery{Topic: f.topic, For: age}, f.limit)
+	return a.withRows(cmd.Context(), func(s *desk.Scope, rows *store.Store) error {
+		view, err := listUnconsumed(cmd.Context(), s.Config, rows, store.UnreportedQuery{Topic: f.topic, For: age}, f.limit)
 		if err != nil {
 			return err
 		}

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rs/zerolog"
-
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/internal/config"
-	"example.com/outbox-relay/internal/wire"
+	"example.com/outbox-relay/internal/desk"
 	"example.com/outbox-relay/store"
 )
 
@@ -41,15 +39,8 @@ func (a *app) sources(c *config.Config) ([]config.Source, error) {
 	return []config.Source{s}, nil
 }
 
-// scope is what a command for one source works with.
-type scope struct {
-	config *config.Config
-	source config.Source
-	log    zerolog.Logger
-}
-
 // scope reads the configuration and chooses the source.
-func (a *app) scope() (*scope, error) {
+func (a *app) scope() (*desk.Scope, error) {
 	c, err := a.load()
 	if err != nil {
 		return nil, err
@@ -58,40 +49,18 @@ func (a *app) scope() (*scope, error) {
 	if err != nil {
 		return nil, exit(ExitUsage, err)
 	}
-	return &scope{config: c, source: s, log: a.quiet(c)}, nil
-}
-
-// rows opens the tables.
-func (s *scope) rows(ctx context.Context) (*store.Store, error) {
-	cfg, err := wire.Primary(s.config, s.source)
-	if err != nil {
-		return nil, exit(ExitUsage, err)
-	}
-	return store.Open(ctx, cfg, s.log)
-}
-
-// checkpoints opens Redis.
-func (s *scope) checkpoints() (*checkpoint.Store, error) {
-	cfg, err := wire.Redis(s.config)
-	if err != nil {
-		return nil, exit(ExitUsage, err)
-	}
-	opened, err := checkpoint.Open(cfg, s.log)
-	if err != nil {
-		return nil, exit(ExitUsage, err)
-	}
-	return opened, nil
+	return &desk.Scope{Config: c, Source: s, Log: a.quiet(c)}, nil
 }
 
 // withRows runs fn on the tables.
-func (a *app) withRows(ctx context.Context, fn func(*scope, *store.Store) error) error {
+func (a *app) withRows(ctx context.Context, fn func(*desk.Scope, *store.Store) error) error {
 	s, err := a.scope()
 	if err != nil {
 		return err
 	}
-	rows, err := s.rows(ctx)
+	rows, err := s.Rows(ctx)
 	if err != nil {
-		return fmt.Errorf("source %s: %w", s.source.Name, err)
+		return fmt.Errorf("source %s: %w", s.Source.Name, err)
 	}
 	err = fn(s, rows)
 	if errors.Is(err, store.ErrFilter) {
@@ -101,12 +70,12 @@ func (a *app) withRows(ctx context.Context, fn func(*scope, *store.Store) error)
 }
 
 // withCheckpoints runs fn on the checkpoints.
-func (a *app) withCheckpoints(fn func(*scope, *checkpoint.Store) error) error {
+func (a *app) withCheckpoints(fn func(*desk.Scope, *checkpoint.Store) error) error {
 	s, err := a.scope()
 	if err != nil {
 		return err
 	}
-	checkpoints, err := s.checkpoints()
+	checkpoints, err := s.Checkpoints()
 	if err != nil {
 		return err
 	}

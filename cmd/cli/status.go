@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -11,8 +10,7 @@ import (
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/config"
-	"example.com/outbox-relay/internal/console"
-	"example.com/outbox-relay/relay"
+	"example.com/outbox-relay/internal/desk"
 	"example.com/outbox-relay/retry"
 )
 
@@ -79,11 +77,11 @@ func (a *app) watch(ctx context.Context, every time.Duration, show func(context.
 }
 
 func (a *app) status(ctx context.Context, c *config.Config, chosen []config.Source, address string) error {
-	client, err := (&scope{config: c}).consoleClient(address)
+	client, err := consoleClient(c, address)
 	if err != nil {
 		return err
 	}
-	answer, err := client.Status(ctx)
+	running, err := desk.AskRelay(ctx, client)
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -91,45 +89,22 @@ func (a *app) status(ctx context.Context, c *config.Config, chosen []config.Sour
 		a.say("no running relay to ask: %s", err)
 		return a.outside(ctx, c, chosen)
 	}
-	view := statusView{Running: true, Version: answer.Version, Started: answer.Started, Ready: answer.Ready}
-	view.UptimeSeconds = render.Seconds(time.Since(answer.Started).Round(time.Second))
-	for _, one := range decodeSources(answer) {
-		if a.flags.source == "" || one.Name == a.flags.source {
-			view.Sources = append(view.Sources, one)
-		}
+	if a.flags.source != "" {
+		running = running.Only(a.flags.source)
 	}
-	return a.print(view)
+	return a.print(statusView{running})
 }
 
-// sourceState is one source of a running relay.
-type sourceState struct {
-	Name   string                `json:"name"`
-	Ready  bool                  `json:"ready"`
-	Checks []console.CheckStatus `json:"checks"`
-	State  relay.Status          `json:"state"`
-	// How long ago these were, by the clock here; left out when they have not been.
-	CheckpointAgeSeconds float64 `json:"checkpoint_age_seconds,omitempty"`
-	LastSweepAgeSeconds  float64 `json:"last_sweep_age_seconds,omitempty"`
-}
-
-// decodeSources reads the relay's own part of the answer. A relay of another version may tell more or less.
-func decodeSources(answer console.Status) []sourceState {
-	states := make([]sourceState, 0, len(answer.Sources))
-	for _, s := range answer.Sources {
-		one := sourceState{Name: s.Name, Ready: s.Ready, Checks: s.Checks}
-		if err := json.Unmarshal(s.Status, &one.State); err != nil {
-			one.State.Errors = append(one.State.Errors, "its state can't be read: is it of another version?")
-		}
-		one.CheckpointAgeSeconds, one.LastSweepAgeSeconds = age(one.State.Saved), age(one.State.LastSweep)
-		states = append(states, one)
+// outside shows what can be known while no relay answers. It fails only when nothing at all could be learnt.
+func (a *app) outside(ctx context.Context, c *config.Config, chosen []config.Source) error {
+	scopes := make([]*desk.Scope, len(chosen))
+	for i, source := range chosen {
+		scopes[i] = &desk.Scope{Config: c, Source: source, Log: a.quiet(c)}
 	}
-	return states
-}
-
-// age is how long ago something was, 0 for what has not been. Clocks of two machines may be apart.
-func age(at time.Time) float64 {
-	if at.IsZero() {
-		return 0
+	seen := desk.LookOutside(ctx, scopes)
+	err := a.print(outsideView{seen})
+	if err == nil && !seen.Known() {
+		err = errors.New("neither the relay nor its database nor its Redis could be asked; outbox-relay doctor says what is wrong")
 	}
-	return max(render.Seconds(time.Since(at)), 0.001)
+	return err
 }

@@ -6,43 +6,37 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/console"
+	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/relay"
 )
 
-// statusView is a running relay on one screen.
-type statusView struct {
-	Running       bool          `json:"running"`
-	Version       string        `json:"version"`
-	Started       time.Time     `json:"started"`
-	UptimeSeconds float64       `json:"uptime_seconds"`
-	Ready         bool          `json:"ready"`
-	Sources       []sourceState `json:"sources"`
-}
+// statusView shows a running relay on one screen.
+type statusView struct{ desk.Running }
 
 // Text writes the screen.
 func (v statusView) Text(p *render.Page) {
 	p.Field("relay", "%s, up %s", v.Version, seconds(v.UptimeSeconds))
-	p.Field("ready", "%s", render.YesNo(v.Ready))
+	p.Field("ready", "%s", human.YesNo(v.Ready))
 	for _, s := range v.Sources {
 		p.Blank()
-		s.text(p)
+		sourceText(p, s)
 	}
 }
 
-func (s sourceState) text(p *render.Page) {
+func sourceText(p *render.Page, s desk.SourceState) {
 	st := s.State
 	p.Field("source", "%s", s.Name)
 	p.Field("role", "%s", st.Role)
-	p.Field("ready", "%s", render.YesNo(s.Ready))
+	p.Field("ready", "%s", human.YesNo(s.Ready))
 	p.Field("start", "%s", st.Recovery)
 	p.Field("detail", "%s", st.Detail)
 	if st.Read != "" {
-		p.Field("connected", "%s", render.YesNo(st.Connected))
+		p.Field("connected", "%s", human.YesNo(st.Connected))
 		p.Field("read", "%s", st.Read)
 		p.Field("settled", "%s", st.Safe)
 		p.Field("lag", "%s", seconds(st.LagSeconds))
@@ -52,7 +46,7 @@ func (s sourceState) text(p *render.Page) {
 	}
 	if st.Role != "standby" && st.Role != "" {
 		p.Field("in flight", "%s, %s; %d unmarked; %d open transactions",
-			render.Plural(int64(st.InFlight), "message"), render.Bytes(uint64(max(st.InFlightBytes, 0))), st.Unmarked, st.Transactions)
+			human.Plural(int64(st.InFlight), "message"), human.Bytes(uint64(max(st.InFlightBytes, 0))), st.Unmarked, st.Transactions)
 	}
 	if r := st.Reconciliation; r != nil {
 		p.Field("agreement", "%s", agreement(r))
@@ -75,14 +69,14 @@ func (s sourceState) text(p *render.Page) {
 		p.Blank()
 		p.Header("TOPIC", "STATE", "HELD", "REASON")
 		for _, t := range st.Topics {
-			p.Row(t.Name, t.State, render.Count(int64(t.Held), 0), t.Reason)
+			p.Row(t.Name, t.State, human.Count(int64(t.Held), 0), t.Reason)
 		}
 	}
-	s.heldKeys(p)
+	heldKeysText(p, s)
 }
 
-// heldKeys tells which dead letters hold up the later messages of their key, and what to do.
-func (s sourceState) heldKeys(p *render.Page) {
+// heldKeysText lists which dead letters hold up the later messages of their key, and what to do.
+func heldKeysText(p *render.Page, s desk.SourceState) {
 	held := s.State.HeldKeys
 	if len(held) == 0 {
 		return
@@ -101,11 +95,11 @@ func (s sourceState) heldKeys(p *render.Page) {
 // agreement is the verdict whether the stream and the table agree, with the reasons that are known.
 func agreement(r *relay.Reconciliation) string {
 	text := fmt.Sprintf("stream delivered %s, sweeper recovered %s, unexplained %s",
-		render.Count(r.Delivered, 0), render.Count(r.Recovered, 0), render.Count(r.Unexplained, 0))
+		human.Count(r.Delivered, 0), human.Count(r.Recovered, 0), human.Count(r.Unexplained, 0))
 	var known []string
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 		if n := r.Reasons[reason]; reason != words.MissedUnexplained && n > 0 {
-			known = append(known, reason+" "+render.Count(n, 0))
+			known = append(known, reason+" "+human.Count(n, 0))
 		}
 	}
 	if len(known) > 0 {
@@ -119,4 +113,49 @@ func degraded(check console.CheckStatus) string {
 		return " (the relay still does its work)"
 	}
 	return ""
+}
+
+// outsideView shows what can be known of the sources while no relay answers.
+type outsideView struct{ desk.Outside }
+
+// Text writes the screen.
+func (v outsideView) Text(p *render.Page) {
+	for i, s := range v.Sources {
+		if i > 0 {
+			p.Blank()
+		}
+		p.Field("source", "%s", s.Name)
+		leaderText(p, s.Leader)
+		if s.Checkpoint != nil {
+			checkpointText(p, s.Checkpoint)
+		}
+		if s.Rows != nil {
+			countsText(p, s.Rows)
+		}
+		for _, problem := range s.Problems {
+			p.Field("problem", "%s", problem)
+		}
+	}
+}
+
+func countsText(p *render.Page, v *desk.Counts) {
+	p.Field("rows", "%s pending, %s failed, %s dead", human.Count(v.Pending, v.Cap), human.Count(v.Failed, v.Cap), human.Count(v.Dead, v.Cap))
+	if v.OldestPendingSeconds > 0 {
+		p.Field("oldest pending", "%s", seconds(v.OldestPendingSeconds))
+	}
+}
+
+func leaderText(p *render.Page, v desk.Leader) { p.Field("leader", "%s", leaderName(v)) }
+
+// leaderName says who leads.
+func leaderName(v desk.Leader) string {
+	switch {
+	case !v.Known:
+		return "unknown: " + v.Problem
+	case v.Led:
+		return v.Holder
+	case v.Lock == "none":
+		return "none on this machine (leader.lock is none: others can't be seen)"
+	}
+	return "none"
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
+	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/relay"
@@ -34,7 +36,7 @@ It takes the leader's lock. While a relay leads the source it sends nothing, sin
 			if limit <= 0 {
 				return misused(cmd, errors.New("--for must be more than 0"))
 			}
-			return a.withRows(cmd.Context(), func(s *scope, rows *store.Store) error {
+			return a.withRows(cmd.Context(), func(s *desk.Scope, rows *store.Store) error {
 				return a.sweep(cmd.Context(), s, rows, dryRun, limit)
 			})
 		},
@@ -46,14 +48,14 @@ It takes the leader's lock. While a relay leads the source it sends nothing, sin
 
 // sweepView is what a pass did, or would do.
 type sweepView struct {
-	Source string     `json:"source"`
-	Swept  bool       `json:"swept"`
-	Leader leaderView `json:"leader"`
-	Sent   int        `json:"sent"`
-	Failed int        `json:"failed"`
-	Dead   int        `json:"dead"`
+	Source string      `json:"source"`
+	Swept  bool        `json:"swept"`
+	Leader desk.Leader `json:"leader"`
+	Sent   int         `json:"sent"`
+	Failed int         `json:"failed"`
+	Dead   int         `json:"dead"`
 	// Rows counts what the table holds, after the pass if there was one.
-	Rows *countsView `json:"rows"`
+	Rows *desk.Counts `json:"rows"`
 	// Due is some of what is due, the oldest first.
 	Due []dueLine `json:"due"`
 }
@@ -71,13 +73,13 @@ type dueLine struct {
 // Text writes what was done, or what is due.
 func (v sweepView) Text(p *render.Page) {
 	p.Field("source", "%s", v.Source)
-	v.Leader.text(p)
+	leaderText(p, v.Leader)
 	if v.Swept {
 		p.Field("sent", "%d", v.Sent)
 		p.Field("refused", "%d for now", v.Failed)
 		p.Field("dead", "%d", v.Dead)
 	}
-	v.Rows.text(p)
+	countsText(p, v.Rows)
 	if len(v.Due) == 0 {
 		p.Field("due", "nothing")
 		return
@@ -85,27 +87,27 @@ func (v sweepView) Text(p *render.Page) {
 	p.Blank()
 	p.Header("TABLE", "ID", "MSG_ID", "TOPIC", "STATUS", "RETRIES", "NEXT_RETRY_TIME")
 	for _, m := range v.Due {
-		p.Row(m.Table, m.ID, render.Cut(m.MsgID, 40), render.Cut(m.Topic, 40), m.Status, render.Count(int64(m.Retries), 0), m.NextRetry)
+		p.Row(m.Table, m.ID, human.Cut(m.MsgID, 40), human.Cut(m.Topic, 40), m.Status, human.Count(int64(m.Retries), 0), m.NextRetry)
 	}
 }
 
-func (a *app) sweep(ctx context.Context, s *scope, rows *store.Store, dryRun bool, limit time.Duration) error {
-	checkpoints, err := s.checkpoints()
+func (a *app) sweep(ctx context.Context, s *desk.Scope, rows *store.Store, dryRun bool, limit time.Duration) error {
+	checkpoints, err := s.Checkpoints()
 	if err != nil {
 		return err
 	}
-	view := sweepView{Source: s.source.Name, Leader: s.leader(ctx, rows, checkpoints)}
+	view := sweepView{Source: s.Source.Name, Leader: s.Leader(ctx, rows, checkpoints)}
 	if err := checkpoints.Close(); err != nil {
 		return err
 	}
 	switch {
 	case dryRun:
 	case view.Leader.Led:
-		a.say("a relay leads source %s and sweeps every %s by itself: nothing was sent from here", s.source.Name, s.config.Sweep.Interval)
+		a.say("a relay leads source %s and sweeps every %s by itself: nothing was sent from here", s.Source.Name, s.Config.Sweep.Interval)
 	default:
-		result, err := s.sweepOnce(ctx, limit)
+		result, err := sweepOnce(ctx, s, limit)
 		if errors.Is(err, relay.ErrLed) {
-			a.say("a relay has just taken the lead of source %s and sweeps by itself: nothing was sent from here", s.source.Name)
+			a.say("a relay has just taken the lead of source %s and sweeps by itself: nothing was sent from here", s.Source.Name)
 			break
 		}
 		view.Swept, view.Sent, view.Failed, view.Dead = true, result.Sent, result.Failed, result.Dead
@@ -114,18 +116,21 @@ func (a *app) sweep(ctx context.Context, s *scope, rows *store.Store, dryRun boo
 			return err
 		}
 	}
-	if view.Rows, err = readCounts(ctx, rows); err != nil {
+	if view.Rows, err = desk.CountRows(ctx, rows); err != nil {
 		return err
 	}
-	if view.Due, err = s.due(ctx, rows); err != nil {
+	if view.Due, err = due(ctx, s, rows); err != nil {
 		return err
 	}
 	return a.print(view)
 }
 
+// lockWait is how long a pass waits for a lock that nobody should hold.
+const lockWait = 3 * time.Second
+
 // sweepOnce builds a relay of which only the sweeper is used.
-func (s *scope) sweepOnce(ctx context.Context, limit time.Duration) (sweeper.Result, error) {
-	built, err := wire.Open(ctx, s.config, s.source, metrics.New(""), s.log)
+func sweepOnce(ctx context.Context, s *desk.Scope, limit time.Duration) (sweeper.Result, error) {
+	built, err := wire.Open(ctx, s.Config, s.Source, metrics.New(""), s.Log)
 	if err != nil {
 		return sweeper.Result{}, err
 	}
@@ -135,7 +140,7 @@ func (s *scope) sweepOnce(ctx context.Context, limit time.Duration) (sweeper.Res
 }
 
 // due lists some of what is due.
-func (s *scope) due(ctx context.Context, rows *store.Store) ([]dueLine, error) {
+func due(ctx context.Context, s *desk.Scope, rows *store.Store) ([]dueLine, error) {
 	const most = 20
 	found, err := rows.Candidates(ctx, store.Query{Limit: most})
 	if err != nil {

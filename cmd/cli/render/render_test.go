@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/assert"
@@ -120,22 +119,4 @@ func (broken) Write([]byte) (int, error) { return 0, assert.AnError }
 func TestWriteError(t *testing.T) {
 	t.Parallel()
 	require.ErrorIs(t, render.Write(broken{}, render.JSON, tree{}), assert.AnError)
-}
-
-func TestTexts(t *testing.T) {
-	t.Parallel()
-	for want, d := range map[string]time.Duration{
-		"0s": 0, "5ms": 5 * time.Millisecond, "3s": 3 * time.Second, "4m10s": 250 * time.Second, "4m": 4 * time.Minute,
-		"5h7m": 5*time.Hour + 7*time.Minute, "2d3h": 51 * time.Hour, "-3s": -3 * time.Second, "1d": 24 * time.Hour, "1m": 59*time.Second + 700*time.Millisecond, "1h": time.Hour,
-	} {
-		assert.Equal(t, want, render.Duration(d))
-	}
-	assert.Equal(t, "100,000+", render.Count(100_000, 100_000))
-	assert.Equal(t, "99,999", render.Count(99_999, 100_000))
-	assert.Equal(t, "1 row", render.Plural(1, "row"))
-	assert.Equal(t, "0 rows", render.Plural(0, "row"))
-	assert.Equal(t, "ab...", render.Cut("abcdef", 5))
-	assert.Equal(t, "äöü", render.Cut("äöü", 3))
-	assert.Empty(t, render.Time(time.Time{}))
-	assert.InDelta(t, 1.5, render.Seconds(1500*time.Millisecond), 0)
 }

@@ -1,4 +1,4 @@
-package cli
+package doctor
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/internal/config"
+	"example.com/outbox-relay/internal/desk"
 	"example.com/outbox-relay/internal/diagnose"
 	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/kafka"
@@ -33,7 +34,7 @@ type examination struct {
 }
 
 // examine asks all servers at the same time, each within its own limit, and returns what they say in a fixed order.
-func examine(ctx context.Context, c *config.Config, chosen []config.Source, log zerolog.Logger, limit time.Duration) []doctorEntry {
+func examine(ctx context.Context, c *config.Config, chosen []config.Source, log zerolog.Logger, limit time.Duration) []Finding {
 	list := examinations(c, chosen, log)
 	reports := make([]diagnose.Report, len(list))
 	var all sync.WaitGroup
@@ -41,10 +42,10 @@ func examine(ctx context.Context, c *config.Config, chosen []config.Source, log 
 		all.Go(func() { reports[i] = e.run(ctx, limit) })
 	}
 	all.Wait()
-	var found []doctorEntry
+	found := []Finding{}
 	for i, e := range list {
 		for _, f := range reports[i].Findings {
-			found = append(found, doctorEntry{Source: e.source, Part: e.part, Finding: f})
+			found = append(found, Finding{Source: e.source, Part: e.part, Finding: f})
 		}
 	}
 	return found
@@ -169,7 +170,7 @@ func topicsOf(ctx context.Context, c *config.Config, s config.Source, log zerolo
 			topics = append(topics, target)
 		}
 	}
-	problem = eachTopic(ctx, &scope{config: c, source: s, log: log}, add)
+	problem = eachTopic(ctx, &desk.Scope{Config: c, Source: s, Log: log}, add)
 	for _, r := range c.Router.Routes {
 		if r.Topic != "" && !strings.Contains(r.Topic, "{") && !slices.Contains(topics, r.Topic) {
 			topics = append(topics, r.Topic)
@@ -178,8 +179,8 @@ func topicsOf(ctx context.Context, c *config.Config, s config.Source, log zerolo
 	return topics, problem
 }
 
-func eachTopic(ctx context.Context, s *scope, add func(string)) (err error) {
-	rows, err := s.rows(ctx)
+func eachTopic(ctx context.Context, s *desk.Scope, add func(string)) (err error) {
+	rows, err := s.Rows(ctx)
 	if err != nil {
 		return err
 	}

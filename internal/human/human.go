@@ -1,8 +1,8 @@
-package render
+// Package human writes numbers, sizes, times and texts for people.
+package human
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -83,6 +83,3 @@ func Cut(text string, most int) string {
 	}
 	return string(runes[:most-3]) + "..."
 }
-
-// ID shows the number of a row.
-func ID(id uint64) string { return strconv.FormatUint(id, 10) }

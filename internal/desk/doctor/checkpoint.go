@@ -1,4 +1,4 @@
-package cli
+package doctor
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"example.com/outbox-relay/relay"
 )
 
-// inspectCheckpoint tells what run would make of the saved position. A Redis or a server that can't be asked has findings of its
+// inspectCheckpoint returns what run would make of the saved position. A Redis or a server that can't be asked has findings of its
 // own already.
 func inspectCheckpoint(ctx context.Context, c *config.Config, s config.Source, log zerolog.Logger) (report diagnose.Report, err error) {
 	if s.Mode == string(relay.Sweep) {
