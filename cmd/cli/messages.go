@@ -2,9 +2,7 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -111,22 +109,4 @@ func (f *filterFlags) filters(cmd *cobra.Command, args []string) ([]store.Filter
 // chosen reports whether anything narrows the choice.
 func (f *filterFlags) chosen(args []string) bool {
 	return len(args)+len(f.msgIDs)+len(f.statuses) > 0 || f.topic+f.key+f.failure+f.table != "" || f.olderThan+f.newerThan > 0
-}
-
-// number shows an id as the table's column means it.
-func number(rows *store.Store, ref outbox.Ref) string {
-	for _, t := range rows.Tables() {
-		if t.Table == ref.Table && t.Unsigned {
-			return strconv.FormatUint(ref.ID, 10)
-		}
-	}
-	return strconv.FormatInt(int64(ref.ID), 10) //nolint:gosec // the same 64 bits, read as the column's type
-}
-
-// statusText shows a status; a number that the configuration does not name is shown as it is.
-func statusText(m *store.Message) string {
-	if m.Status == outbox.Foreign {
-		return fmt.Sprintf("foreign (%d)", m.Number)
-	}
-	return m.Status.String()
 }

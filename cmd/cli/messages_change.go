@@ -1,16 +1,14 @@
 package cli
 
 import (
-	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/desk/messages"
 	"example.com/outbox-relay/internal/human"
-	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
 )
 
@@ -44,7 +42,7 @@ Sent, consumed and discarded messages are sent again only with --resend: their c
   outbox-relay messages retry --status sent --newer-than 1h --topic orders --resend --yes`,
 		Args: cobra.ArbitraryArgs, ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.desk(cmd, args, &f, "retry", (*store.Store).Retry)
+			return a.changeMessages(cmd, args, &f, messages.Retry)
 		},
 	}
 	f.register(cmd)
@@ -63,28 +61,19 @@ Without --yes it changes nothing and says which messages it would take.`,
   outbox-relay messages discard --status dead --older-than 720h --yes`,
 		Args: cobra.ArbitraryArgs, ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.desk(cmd, args, &f, "discard", (*store.Store).Discard)
+			return a.changeMessages(cmd, args, &f, messages.Discard)
 		},
 	}
 	f.register(cmd)
 	return cmd
 }
 
-// sampleSize is how many of the chosen messages are shown.
-const sampleSize = 10
-
-// deskView is what retry or discard would do, or has done.
-type deskView struct {
-	Action string `json:"action"`
-	// Applied tells that Messages were changed; otherwise they would be.
-	Applied  bool          `json:"applied"`
-	Messages int64         `json:"messages"`
-	Sample   []messageLine `json:"sample"`
-}
+// deskView shows what retry or discard would do, or has done.
+type deskView struct{ messages.Changed }
 
 // Text writes the count and, of a dry run, the sample.
 func (v deskView) Text(p *render.Page) {
-	words := map[string][2]string{"retry": {"would be sent again", "will be sent again"}, "discard": {"would be discarded", "discarded"}}[v.Action]
+	words := map[messages.Action][2]string{messages.Retry: {"would be sent again", "will be sent again"}, messages.Discard: {"would be discarded", "discarded"}}[v.Action]
 	if v.Applied {
 		p.Line("%s %s", human.Plural(v.Messages, "message"), words[1])
 		return
@@ -99,9 +88,7 @@ func (v deskView) Text(p *render.Page) {
 	}
 }
 
-type deskAction func(*store.Store, context.Context, store.Filter, bool) (int64, error)
-
-func (a *app) desk(cmd *cobra.Command, args []string, f *deskFlags, name string, act deskAction) error {
+func (a *app) changeMessages(cmd *cobra.Command, args []string, f *deskFlags, action messages.Action) error {
 	switch {
 	case f.yes && f.dryRun:
 		return misused(cmd, errors.New("--yes and --dry-run contradict each other"))
@@ -112,41 +99,18 @@ func (a *app) desk(cmd *cobra.Command, args []string, f *deskFlags, name string,
 	if err != nil {
 		return err
 	}
+	for i := range filters {
+		filters[i].Resend = f.resend
+	}
 	return a.withRows(cmd.Context(), func(_ *desk.Scope, rows *store.Store) error {
-		view := deskView{Action: name, Applied: f.yes, Sample: []messageLine{}}
-		for i := range filters {
-			filters[i].Resend = f.resend
-			if !f.yes && f.limit == 0 { // a limit takes the oldest, a list shows the newest
-				if view.Sample, err = sample(cmd.Context(), rows, view.Sample, filters[i]); err != nil {
-					return err
-				}
-			}
-			n, err := act(rows, cmd.Context(), filters[i], !f.yes)
-			view.Messages += n
-			if err != nil {
-				if view.Messages > 0 && f.yes {
-					err = fmt.Errorf("%w; %s were changed before that", err, human.Plural(view.Messages, "message"))
-				}
-				return err
-			}
+		changed, err := messages.Change(cmd.Context(), rows, action, filters, f.yes)
+		if err != nil {
+			return err
 		}
-		err := a.print(view)
+		err = a.print(deskView{changed})
 		if !f.yes {
 			a.say("nothing was changed; run it again with --yes")
 		}
 		return err
 	})
-}
-
-// sample lists some of the messages that an action would take.
-func sample(ctx context.Context, rows *store.Store, lines []messageLine, f store.Filter) ([]messageLine, error) {
-	if len(f.Statuses) == 0 {
-		f.Statuses = []outbox.Status{outbox.Failed, outbox.Dead}
-	}
-	f.Limit = max(1, sampleSize-len(lines))
-	found, err := rows.List(ctx, f)
-	for i := range found {
-		lines = append(lines, lineOf(rows, &found[i]))
-	}
-	return lines, err
 }

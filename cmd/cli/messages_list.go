@@ -1,15 +1,16 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/desk/messages"
 	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/store"
 )
@@ -40,11 +41,11 @@ there are more than --limit, the last line tells the --cursor to go on with.`,
 				return a.unconsumed(cmd, &f, unconsumed, args)
 			}
 			return a.withRows(cmd.Context(), func(_ *desk.Scope, rows *store.Store) error {
-				view, err := listMessages(cmd.Context(), rows, filters, f.limit)
+				list, err := messages.List(cmd.Context(), rows, filters)
 				if err != nil {
 					return err
 				}
-				return a.print(view)
+				return a.print(listView{list})
 			})
 		},
 	}
@@ -56,57 +57,8 @@ there are more than --limit, the last line tells the --cursor to go on with.`,
 	return cmd
 }
 
-// messageLine is a message in a list.
-type messageLine struct {
-	Table     string  `json:"table"`
-	ID        string  `json:"id"`
-	MsgID     string  `json:"msg_id"`
-	Topic     string  `json:"topic"`
-	Status    string  `json:"status"`
-	Retries   int     `json:"retry_count"`
-	Age       float64 `json:"age_seconds"`
-	NextRetry string  `json:"next_retry_time,omitempty"`
-	// Due is how long until next_retry_time, by the database's clock; negative when that is past.
-	Due       *float64 `json:"due_in_seconds,omitempty"`
-	Bytes     int64    `json:"content_bytes"`
-	LastError string   `json:"last_error,omitempty"`
-}
-
-// listView is a list of messages.
-type listView struct {
-	Messages []messageLine `json:"messages"`
-	// Cursor is set when there may be more.
-	Cursor string `json:"cursor,omitempty"`
-}
-
-func listMessages(ctx context.Context, rows *store.Store, filters []store.Filter, limit int) (listView, error) {
-	view := listView{Messages: []messageLine{}}
-	for _, f := range filters {
-		found, err := rows.List(ctx, f)
-		if err != nil {
-			return view, err
-		}
-		for i := range found {
-			view.Messages = append(view.Messages, lineOf(rows, &found[i]))
-		}
-		if len(found) > 0 && len(found) >= limit && len(filters) == 1 {
-			view.Cursor = found[len(found)-1].Cursor
-		}
-	}
-	return view, nil
-}
-
-func lineOf(rows *store.Store, m *store.Message) messageLine {
-	line := messageLine{
-		Table: m.Table.String(), ID: number(rows, m.Ref()), MsgID: m.MsgID, Topic: m.Topic, Status: statusText(m),
-		Retries: m.RetryCount, Age: human.Seconds(m.Age), NextRetry: m.NextRetry, Bytes: m.Bytes, LastError: m.LastError,
-	}
-	if m.NextRetry != "" {
-		due := human.Seconds(m.Due)
-		line.Due = &due
-	}
-	return line
-}
+// listView shows a list of messages.
+type listView struct{ messages.Listing }
 
 // Text writes a table.
 func (v listView) Text(p *render.Page) {
@@ -120,9 +72,9 @@ func (v listView) Text(p *render.Page) {
 	}
 }
 
-func listTable(p *render.Page, messages []messageLine) {
+func listTable(p *render.Page, lines []messages.Line) {
 	p.Header("TABLE", "ID", "MSG_ID", "TOPIC", "STATUS", "RETRIES", "AGE", "DUE", "SIZE", "LAST ERROR")
-	for _, m := range messages {
+	for _, m := range lines {
 		due := ""
 		if m.Due != nil {
 			due = dueText(*m.Due)
@@ -139,4 +91,46 @@ func dueText(s float64) string {
 		return "now"
 	}
 	return "in " + seconds(s)
+}
+
+// unconsumed lists what was sent longer than an age ago and has not been reported, the oldest first.
+func (a *app) unconsumed(cmd *cobra.Command, f *filterFlags, age time.Duration, args []string) error {
+	switch {
+	case age < 0:
+		return misused(cmd, errors.New("--unconsumed-for must not be negative"))
+	case len(args)+len(f.msgIDs)+len(f.statuses) > 0 || f.key+f.failure+f.table+f.cursor != "" || f.olderThan+f.newerThan > 0:
+		return misused(cmd, errors.New("--unconsumed-for goes with --topic and --limit only: it means sent messages"))
+	}
+	return a.withRows(cmd.Context(), func(s *desk.Scope, rows *store.Store) error {
+		list, err := messages.ListUnconsumed(cmd.Context(), s.Config, rows, store.UnreportedQuery{Topic: f.topic, For: age}, f.limit)
+		if err != nil {
+			return err
+		}
+		return a.print(unconsumedView{list})
+	})
+}
+
+// unconsumedView shows messages that nobody, or not every group, has reported.
+type unconsumedView struct{ messages.Unconsumed }
+
+// Text writes a table.
+func (v unconsumedView) Text(p *render.Page) {
+	if len(v.Messages) == 0 && v.Complete {
+		p.Line("no messages")
+		return
+	}
+	if len(v.Messages) > 0 {
+		p.Header("TABLE", "ID", "MSG_ID", "TOPIC", "AGE", "SENT", "REPORTED BY", "MISSING")
+	}
+	for i := range v.Messages {
+		m := &v.Messages[i]
+		missing := "anybody"
+		if m.Missing != nil {
+			missing = strings.Join(m.Missing, ",")
+		}
+		p.Row(m.Table, m.ID, human.Cut(m.MsgID, 40), human.Cut(m.Topic, 40), seconds(m.Age), m.Sent, human.Cut(strings.Join(m.Reports, ","), 60), human.Cut(missing, 60))
+	}
+	if !v.Complete {
+		p.Line("there may be more: raise --limit, or narrow it by --topic (it looks at %s sent messages at most)", human.Count(messages.UnconsumedLook, 0))
+	}
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/desk/messages"
 	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/store"
@@ -61,20 +61,8 @@ Messages that are still in their table: messages retry --status sent --resend.`,
 	return cmd
 }
 
-// resendView is what resend would do, or has done.
-type resendView struct {
-	Applied  bool         `json:"applied"`
-	Resent   int          `json:"messages"`
-	Messages []resendLine `json:"lines"`
-}
-
-type resendLine struct {
-	messageLine
-	History    string `json:"history"`
-	ArchivedAt string `json:"archived_at"`
-	// Problem is why the message stays in the history.
-	Problem string `json:"problem,omitempty"`
-}
+// resendView shows what resend would do, or has done.
+type resendView struct{ *messages.Resent }
 
 // Text writes a line for each message.
 func (v resendView) Text(p *render.Page) {
@@ -82,7 +70,7 @@ func (v resendView) Text(p *render.Page) {
 	if v.Applied {
 		word = "will be sent again"
 	}
-	p.Line("%s %s", human.Plural(int64(v.Resent), "message"), word)
+	p.Line("%s %s", human.Plural(int64(v.Count), "message"), word)
 	p.Blank()
 	p.Header("HISTORY", "ID", "MSG_ID", "TOPIC", "ARCHIVED", "STAYS, BECAUSE")
 	for i := range v.Messages {
@@ -92,93 +80,20 @@ func (v resendView) Text(p *render.Page) {
 }
 
 func (a *app) resend(ctx context.Context, s *desk.Scope, rows *store.Store, f resendFlags, args []string) error {
-	chosen, err := a.archived(ctx, rows, f, args)
-	if err != nil {
+	resent, err := messages.Resend(ctx, s, rows, messages.ResendRequest{
+		Names: args, MsgIDs: f.msgIDs, Table: f.table, Who: operator(a.environ, f.reason), Apply: f.yes,
+	})
+	if resent == nil {
 		return err
 	}
-	if len(chosen) == 0 {
-		return fmt.Errorf("no archived message of source %s has one of these ids or msg_ids; look for them with outbox-relay messages show", s.Source.Name)
+	if printed := a.print(resendView{resent}); err != nil || printed != nil {
+		return errors.Join(err, printed)
 	}
-	who := operator(a.environ, f.reason)
-	view := resendView{Applied: f.yes}
-	failed := 0
-	for i := range chosen {
-		m := &chosen[i]
-		line := resendLine{messageLine: lineOf(rows, &m.Message), History: m.History.String(), ArchivedAt: m.At}
-		problem, err := resendOne(ctx, rows, m, f.yes, note(m, who.User+"@"+who.Host, f.reason))
-		if err != nil {
-			return errors.Join(err, a.print(view))
-		}
-		if line.Problem = problem; problem == "" {
-			view.Resent++
-			if f.yes {
-				s.Log.Warn().Str("message_id", m.MsgID).Stringer("table", m.Table).Str("user", who.User).Str("host", who.Host).Str("reason", f.reason).
-					Msg("an operator resends a message from the history")
-			}
-		} else {
-			failed++
-		}
-		view.Messages = append(view.Messages, line)
-	}
-	err = a.print(view)
 	if !f.yes {
 		a.say("nothing was changed; run it again with --yes")
 	}
-	if failed > 0 {
-		return errors.Join(err, fmt.Errorf("%s can't be sent again", human.Plural(int64(failed), "message")))
+	if n := resent.Stay(); n > 0 {
+		return fmt.Errorf("%s can't be sent again", human.Plural(int64(n), "message"))
 	}
-	return err
-}
-
-// note is what the row's last_error keeps.
-func note(m *store.Archived, who, reason string) string {
-	return strings.TrimSuffix(fmt.Sprintf("resent from %s by %s: %s", m.History, who, reason), ": ")
-}
-
-// resendOne brings a message back, or says why it stays.
-func resendOne(ctx context.Context, rows *store.Store, m *store.Archived, apply bool, note string) (problem string, err error) {
-	if apply {
-		err = rows.Resend(ctx, *m, note)
-	} else {
-		err = rows.CanResend(ctx, *m)
-	}
-	switch {
-	case errors.Is(err, store.ErrInTable):
-		return "its table has a message of that id or msg_id", nil
-	case errors.Is(err, store.ErrFilter):
-		return err.Error(), nil
-	}
-	return "", err
-}
-
-// archived finds the messages that were named, each once. Of one that is in a history more than once, the newest is meant.
-func (a *app) archived(ctx context.Context, rows *store.Store, f resendFlags, args []string) ([]store.Archived, error) {
-	var found []store.Archived
-	for _, arg := range args {
-		some, err := rows.ShowArchived(ctx, arg)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, some...)
-	}
-	if len(f.msgIDs) > 0 {
-		some, err := rows.FindArchived(ctx, store.Filter{MsgIDs: f.msgIDs})
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, some...)
-	}
-	var chosen []store.Archived
-	seen := map[string]bool{}
-	for i := range found {
-		m := &found[i]
-		if f.table != "" && !strings.EqualFold(f.table, m.Table.Name) && !strings.EqualFold(f.table, m.Table.String()) {
-			continue
-		}
-		if key := m.Table.String() + " " + m.MsgID; !seen[key] {
-			seen[key] = true
-			chosen = append(chosen, *m)
-		}
-	}
-	return chosen, nil
+	return nil
 }

@@ -2,22 +2,14 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/desk/messages"
 	"example.com/outbox-relay/internal/human"
-	"example.com/outbox-relay/internal/wire"
-	"example.com/outbox-relay/internal/words"
-	"example.com/outbox-relay/router"
 	"example.com/outbox-relay/store"
 )
 
@@ -42,49 +34,29 @@ what keeps it from being sent. Its content and headers are shown only with --con
 	return cmd
 }
 
-// storyView is a message's whole story.
-type storyView struct {
-	messageLine
-	Number      int64      `json:"status_number"`
-	Key         string     `json:"key,omitempty"`
-	Created     string     `json:"create_time"`
-	Updated     string     `json:"update_time"`
-	TraceParent string     `json:"trace_parent,omitempty"`
-	BodyRef     string     `json:"body_ref,omitempty"`
-	HeaderNames []string   `json:"header_names,omitempty"`
-	Route       *routeView `json:"route,omitempty"`
-	// Refusal is why the message can never be sent as it is.
-	Refusal       string `json:"refusal,omitempty"`
-	RefusalReason string `json:"refusal_reason,omitempty"`
-	// Archived is where the message lies when it is no longer in its table.
-	Archived *archivedView `json:"archived,omitempty"`
-	// Stands says in words where the message stands and what to do about it.
-	Stands []string `json:"stands"`
-	// The next two only on demand.
-	Headers *string `json:"headers,omitempty"`
-	Content *string `json:"content,omitempty"`
+func (a *app) show(ctx context.Context, s *desk.Scope, rows *store.Store, name string, content bool) error {
+	stories, err := messages.Show(ctx, s, rows, name, content)
+	if stories.HistoryProblem != "" {
+		a.say("the history was not looked at: %s", stories.HistoryProblem)
+	}
+	if err != nil {
+		return err
+	}
+	return a.print(storiesView{stories})
 }
 
-// routeView is the record that the message would become.
-type routeView struct {
-	Topic string `json:"topic"`
-	Key   string `json:"key"`
-	Bytes int    `json:"record_bytes"`
-}
-
-type storiesView struct {
-	Messages []storyView `json:"messages"`
-}
+// storiesView shows the stories of messages.
+type storiesView struct{ messages.Stories }
 
 // Text writes one block for each message.
 func (v storiesView) Text(p *render.Page) {
 	for i := range v.Messages {
 		p.Blank()
-		v.Messages[i].text(p)
+		storyText(p, &v.Messages[i])
 	}
 }
 
-func (v *storyView) text(p *render.Page) {
+func storyText(p *render.Page, v *messages.Story) {
 	p.Field("table", "%s", v.Table)
 	p.Field("id", "%s", v.ID)
 	p.Field("msg_id", "%s", v.MsgID)
@@ -121,97 +93,4 @@ func (v *storyView) text(p *render.Page) {
 		p.Line("content:")
 		p.Line("%s", *v.Content)
 	}
-}
-
-func (a *app) show(ctx context.Context, s *desk.Scope, rows *store.Store, name string, content bool) error {
-	found, err := rows.Show(ctx, name)
-	if err != nil {
-		return err
-	}
-	archived, err := a.archivedStories(ctx, rows, name, content)
-	if err != nil {
-		return err
-	}
-	if len(found)+len(archived) == 0 {
-		return fmt.Errorf("no message has the id or msg_id %q in the tables of source %s, nor in their histories; look for it with outbox-relay messages list", name, s.Source.Name)
-	}
-	route, err := router.New(wire.Router(s.Config, s.Source))
-	if err != nil {
-		return exit(ExitUsage, err)
-	}
-	checkpoints, err := s.Checkpoints()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = checkpoints.Close() }() // only read, if at all
-	led := s.Leader(ctx, rows, checkpoints)
-	view := storiesView{}
-	for i := range found {
-		m := &found[i]
-		story := storyOf(rows, m, content)
-		story.routed(route, m)
-		if story.Stands, err = stands(ctx, rows, m, route, led, story.Refusal); err != nil {
-			return err
-		}
-		reports, err := reportedBy(ctx, s.Config, rows, m)
-		if err != nil {
-			return err
-		}
-		story.Stands = append(story.Stands, reports...)
-		view.Messages = append(view.Messages, story)
-	}
-	view.Messages = append(view.Messages, archived...)
-	return a.print(view)
-}
-
-func storyOf(rows *store.Store, m *store.Message, content bool) storyView {
-	v := storyView{
-		messageLine: lineOf(rows, m), Number: m.Number, Key: printable(m.Key), Created: m.Created, Updated: m.Updated,
-		TraceParent: m.TraceParent, BodyRef: m.BodyRef, HeaderNames: headerNames(m.Headers),
-	}
-	if content {
-		body := printable(m.Content)
-		v.Content = &body
-		if len(m.Headers) > 0 {
-			headers := printable(m.Headers)
-			v.Headers = &headers
-		}
-	}
-	return v
-}
-
-func (v *storyView) routed(route *router.Router, m *store.Message) {
-	row := m.Row
-	if row.BodyRef != "" { // what it is, and what would be found in it, only Kafka knows
-		row.Content = []byte("{}")
-	}
-	rec, err := route.Route(&row, words.PositionSweep)
-	if err == nil {
-		v.Route = &routeView{Topic: rec.Topic, Key: printable(rec.Key), Bytes: rec.Size()}
-		return
-	}
-	v.Refusal, v.RefusalReason = err.Error(), words.RefusedUnroutable
-	if refusal, ok := errors.AsType[*router.Refusal](err); ok {
-		v.RefusalReason = refusal.Reason
-	}
-}
-
-// printable shows bytes that are no text as what they are.
-func printable(b []byte) string {
-	if utf8.Valid(b) {
-		return string(b)
-	}
-	return fmt.Sprintf("%q", b)
-}
-
-// headerNames lists the names without the values, which are part of the payload.
-func headerNames(text []byte) []string {
-	if len(text) == 0 {
-		return nil
-	}
-	var headers map[string]json.RawMessage
-	if json.Unmarshal(text, &headers) != nil {
-		return []string{"(no JSON object)"}
-	}
-	return slices.Sorted(maps.Keys(headers))
 }

@@ -7,6 +7,7 @@ import (
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/desk/messages"
 	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
@@ -23,57 +24,18 @@ status at most 100,000 rows are counted in each table, and a number that reaches
 		Args: noArgs, ValidArgsFunction: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withRows(cmd.Context(), func(_ *desk.Scope, rows *store.Store) error {
-				stats, err := rows.Stats(cmd.Context())
+				stats, err := messages.Count(cmd.Context(), rows)
 				if err != nil {
 					return err
 				}
-				return a.print(statsOf(stats))
+				return a.print(statsView{stats})
 			})
 		},
 	}
 }
 
-// statsView is the outbox at a glance.
-type statsView struct {
-	Cap    int64        `json:"counted_up_to"`
-	Tables []tableStats `json:"tables"`
-}
-
-type tableStats struct {
-	Table                string           `json:"table"`
-	Counts               map[string]int64 `json:"counts"`
-	OldestPendingSeconds float64          `json:"oldest_pending_seconds"`
-	Topics               []topicStats     `json:"topics"`
-}
-
-type topicStats struct {
-	Topic         string  `json:"topic"`
-	Status        string  `json:"status"`
-	Messages      int64   `json:"messages"`
-	OldestSeconds float64 `json:"oldest_seconds"`
-	MostRetries   int64   `json:"most_retries"`
-}
-
-func statsOf(stats store.Stats) statsView {
-	view := statsView{Cap: store.CountCap, Tables: []tableStats{}}
-	for _, t := range stats.Tables {
-		one := tableStats{
-			Table: t.Table.String(), Counts: map[string]int64{}, OldestPendingSeconds: human.Seconds(t.OldestPending),
-			Topics: []topicStats{},
-		}
-		for status, n := range t.Counts {
-			one.Counts[status.String()] = n
-		}
-		for _, topic := range t.Topics {
-			one.Topics = append(one.Topics, topicStats{
-				Topic: topic.Topic, Status: topic.Status.String(), Messages: topic.Messages,
-				OldestSeconds: human.Seconds(topic.Oldest), MostRetries: topic.Retries,
-			})
-		}
-		view.Tables = append(view.Tables, one)
-	}
-	return view
-}
+// statsView shows the outbox at a glance.
+type statsView struct{ messages.Stats }
 
 // Text writes two tables.
 func (v statsView) Text(p *render.Page) {

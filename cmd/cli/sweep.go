@@ -9,6 +9,7 @@ import (
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/desk/messages"
 	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/internal/wire"
@@ -150,7 +151,7 @@ func due(ctx context.Context, s *desk.Scope, rows *store.Store) ([]dueLine, erro
 	for i := range found {
 		row := &found[i]
 		lines[i] = dueLine{
-			Table: row.Table.String(), ID: number(rows, row.Ref()), MsgID: row.MsgID, Topic: row.Topic,
+			Table: row.Table.String(), ID: messages.Number(rows, row.Ref()), MsgID: row.MsgID, Topic: row.Topic,
 			Status: row.Status.String(), Retries: row.RetryCount, NextRetry: row.NextRetry,
 		}
 	}

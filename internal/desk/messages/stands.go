@@ -1,4 +1,4 @@
-package cli
+package messages
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 func stands(ctx context.Context, rows *store.Store, m *store.Message, route *router.Router, led desk.Leader, refusal string) ([]string, error) {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	name := number(rows, m.Ref())
+	name := Number(rows, m.Ref())
 	switch m.Status {
 	case outbox.Sent:
 		say("It was sent and acked by Kafka. Nothing has reported that it was consumed.")
@@ -95,7 +95,7 @@ func holder(ctx context.Context, rows *store.Store, route *router.Router, m *sto
 	for table, ids := range dead {
 		err := rows.ReadDead(ctx, table, ids, func(row *outbox.Row) {
 			if name == "" && store.SlotOf(row.Topic, route.Key(row)) == slot {
-				name = number(rows, row.Ref())
+				name = Number(rows, row.Ref())
 			}
 		})
 		if err != nil {
@@ -113,7 +113,7 @@ func blockers(ctx context.Context, rows *store.Store, m *store.Message) (string,
 	}
 	for i := range failed {
 		if other := &failed[i]; other.ID < m.ID {
-			return "id " + number(rows, other.Ref()), nil
+			return "id " + Number(rows, other.Ref()), nil
 		}
 	}
 	return "", nil
