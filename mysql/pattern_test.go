@@ -136,13 +136,3 @@ func TestTablesThatMayBeMeant(t *testing.T) {
 	assert.Equal(t, []outbox.Table{{Database: "app", Name: "orders"}, {Database: "shop", Name: "local_message_1"}},
 		there.Where(func(t outbox.Table) bool { return t.Name != "local_massage" }))
 }
-
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	names := []string{"orders", "local_message", "Local_Messages", "local_massage", "x"}
-	assert.Equal(t, []string{"local_message", "Local_Messages", "local_massage"}, Nearest("local_mesage", names))
-	assert.Empty(t, Nearest("zzzzzzzz", names))
-	assert.Equal(t, 3, distance("kitten", "sitting"))
-	assert.Equal(t, 4, distance("", "four"))
-	assert.Equal(t, 4, distance("four", ""))
-}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"example.com/outbox-relay/internal/nearest"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -60,13 +61,13 @@ func (t Tables) Near(p Pattern, fold bool) []string {
 	var near []string
 	for database, names := range t.Names {
 		if p.database.match(database, fold) {
-			for _, name := range Nearest(p.table.name, names) {
+			for _, name := range nearest.Names(p.table.name, names) {
 				near = append(near, database+"."+name)
 			}
 		}
 	}
 	if len(near) == 0 {
-		near = Nearest(p.database.name, t.Databases)
+		near = nearest.Names(p.database.name, t.Databases)
 	}
 	slices.Sort(near)
 	return slices.Compact(near)

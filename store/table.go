@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/outbox-relay/internal/nearest"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
@@ -217,7 +218,7 @@ func (t *Table) lacks(n need, found []mysql.Column) error {
 		names[i] = c.Name
 	}
 	hint := ""
-	if near := mysql.Nearest(n.name, names); len(near) > 0 {
+	if near := nearest.Names(n.name, names); len(near) > 0 {
 		hint = fmt.Sprintf(" (did you mean %s?)", strings.Join(near, ", "))
 	}
 	if len(found) == 0 {

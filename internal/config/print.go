@@ -8,17 +8,19 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"example.com/outbox-relay/internal/yamltext"
 )
 
 // Print returns the effective configuration as YAML, with *** for every secret. Load reads it back, but for those.
 func (c *Config) Print() (string, error) {
 	tree := c.tree()
 	escaped(tree)
-	var out strings.Builder
-	if err := emit(&out, tree, ""); err != nil {
+	text, err := yamltext.Write(tree, yamltext.Settings())
+	if err != nil {
 		return "", fmt.Errorf("print the configuration: %w", err)
 	}
-	return out.String(), nil
+	return string(text), nil
 }
 
 // Redacted returns the effective configuration as plain maps, lists and values, with *** for every secret, for JSON.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"example.com/outbox-relay/internal/nearest"
 )
 
 // maxEcho bounds how much of a wrong value a message repeats.
@@ -94,7 +96,7 @@ func (f field) check(text string, value reflect.Value) error {
 	if f.oneOf != nil && !slices.Contains(f.oneOf, text) {
 		named := slices.DeleteFunc(slices.Clone(f.oneOf), func(v string) bool { return v == "" })
 		hint := ""
-		if near := nearest(text, named); near != "" {
+		if near := nearest.Word(text, named); near != "" {
 			hint = fmt.Sprintf("; did you mean %s?", near)
 		}
 		return fmt.Errorf("must be one of %s%s", strings.Join(named, ", "), hint)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"example.com/outbox-relay/internal/nearest"
 )
 
 // unknown reports a key that is no setting, with the one that was probably meant.
@@ -30,7 +32,7 @@ func suggest(prefix, key string, siblings []field) string {
 	if prefix == "" {
 		names = append(names, sourceKey)
 	}
-	if name := nearest(key, names); name != "" {
+	if name := nearest.Word(key, names); name != "" {
 		return prefix + name
 	}
 	var paths, sameName []string
@@ -44,5 +46,5 @@ func suggest(prefix, key string, siblings []field) string {
 	if len(sameName) > 0 {
 		return sameName[0]
 	}
-	return nearest(strings.ReplaceAll(prefix+key, "_", "."), paths)
+	return nearest.Word(strings.ReplaceAll(prefix+key, "_", "."), paths)
 }

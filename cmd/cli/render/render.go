@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"example.com/outbox-relay/internal/yamltext"
 )
 
 // Format is how a result is written.
@@ -51,7 +53,7 @@ func Write(out io.Writer, format Format, view View) error {
 		text, err = encode(view)
 	case YAML:
 		if text, err = encode(view); err == nil {
-			text, err = toYAML(text)
+			text, err = yamltext.FromJSON(text, yamltext.Results())
 		}
 	case Table:
 		var p Page
