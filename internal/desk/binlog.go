@@ -22,7 +22,7 @@ type Binlog struct {
 	// SecondsBehind is the age of the first event behind the position, 0 when nothing is.
 	SecondsBehind    *float64 `json:"seconds_behind,omitempty"`
 	RetentionSeconds float64  `json:"retention_seconds"`
-	// PurgedInHours is left out when it can't be told.
+	// PurgedInHours is left out when it is not known.
 	PurgedInHours *float64  `json:"purged_in_hours,omitempty"`
 	End           *Position `json:"end,omitempty"`
 	Problem       string    `json:"problem,omitempty"`

@@ -32,7 +32,7 @@ type SourceState struct {
 	LastSweepAgeSeconds  float64 `json:"last_sweep_age_seconds,omitempty"`
 }
 
-// decodeSources reads the relay's own part of the answer. A relay of another version may tell more or less.
+// decodeSources reads the relay's own part of the answer. A relay of another version may say more or less.
 func decodeSources(answer console.Status) []SourceState {
 	var states []SourceState
 	for _, s := range answer.Sources {

@@ -14,9 +14,11 @@ import (
 	"example.com/outbox-relay/relay"
 )
 
-// inspectCheckpoint returns what run would make of the saved position. A Redis or a server that can't be asked has findings of its
-// own already.
-func inspectCheckpoint(ctx context.Context, c *config.Config, s config.Source, log zerolog.Logger) (report diagnose.Report, err error) {
+// inspectCheckpoint returns what run would make of the saved position. A Redis or a server that can't be asked has findings
+// of its own already.
+func inspectCheckpoint(
+	ctx context.Context, c *config.Config, s config.Source, log zerolog.Logger,
+) (report diagnose.Report, err error) {
 	if s.Mode == string(relay.Sweep) {
 		return report, nil
 	}

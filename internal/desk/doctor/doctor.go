@@ -29,7 +29,9 @@ type Finding struct {
 
 // Examine asks all servers of the sources at the same time, each for limit at most, and returns what was found in a fixed
 // order. A server that can't be asked is a finding; the only error is that ctx has ended.
-func Examine(ctx context.Context, c *config.Config, sources []config.Source, log zerolog.Logger, limit time.Duration) (Result, error) {
+func Examine(
+	ctx context.Context, c *config.Config, sources []config.Source, log zerolog.Logger, limit time.Duration,
+) (Result, error) {
 	result := Result{Findings: examine(ctx, c, sources, log, limit)}
 	for _, f := range result.Findings {
 		switch f.Level {

@@ -24,7 +24,7 @@ const sampleSize = 10
 // Changed is what retry or discard would do, or has done.
 type Changed struct {
 	Action Action `json:"action"`
-	// Applied tells that Messages were changed; otherwise they would be.
+	// Applied says that Messages were changed; otherwise they would be.
 	Applied  bool   `json:"applied"`
 	Messages int64  `json:"messages"`
 	Sample   []Line `json:"sample"`

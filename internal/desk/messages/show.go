@@ -53,7 +53,7 @@ type Stories struct {
 	HistoryProblem string `json:"-"`
 }
 
-// Show tells the whole story of each message of a name, an id or a msg_id, also of archived ones. Contents and headers are
+// Show returns the whole story of each message of a name, an id or a msg_id, also of archived ones. Contents and headers are
 // left out unless content is set.
 func Show(ctx context.Context, s *desk.Scope, rows *store.Store, name string, content bool) (Stories, error) {
 	view := Stories{}

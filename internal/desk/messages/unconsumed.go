@@ -27,7 +27,7 @@ type UnconsumedLine struct {
 // Unconsumed is a list of such messages, the oldest first.
 type Unconsumed struct {
 	Messages []UnconsumedLine `json:"messages"`
-	// Complete tells that there are no others.
+	// Complete says that there are no others.
 	Complete bool `json:"complete"`
 }
 

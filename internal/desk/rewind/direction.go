@@ -16,7 +16,7 @@ const (
 	Sideways Direction = "unknown" // they can't be compared: both may happen
 )
 
-// Between tells which way a checkpoint moves. Positions of one server are compared by their place in its binlog, unless
+// Between returns which way a checkpoint moves. Positions of one server are compared by their place in its binlog, unless
 // one of them has no place of its own but only a set of transactions.
 func Between(from, to position.Position, bySet bool) Direction {
 	if bySet || from.Server != to.Server {

@@ -114,7 +114,7 @@ func (m *Move) open(ctx context.Context, action Action) error {
 	}
 	log := m.scope.Log
 	if log.GetLevel() == zerolog.WarnLevel {
-		log = log.Level(zerolog.ErrorLevel) // that a connection is lost while reading is told by the error that ends it
+		log = log.Level(zerolog.ErrorLevel) // that a connection is lost while reading is in the error that ends it
 	}
 	m.reader, err = canal.Open(ctx, m.stream, log, nil)
 	if err != nil {

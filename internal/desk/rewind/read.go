@@ -16,7 +16,7 @@ type Stream interface {
 	Next(ctx context.Context) (*canal.Transaction, error)
 }
 
-// Rows tells how rows stand; store.Store is the real one.
+// Rows answers how rows stand; store.Store is the real one.
 type Rows interface {
 	Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]store.Found, error)
 }
@@ -34,7 +34,7 @@ type Count struct {
 	// Missed ones can't be read from the binlog with certainty, so the stream leaves them to the sweeper. They are not among
 	// Rows.
 	Missed int64
-	// Complete tells that the whole stretch was read; Stopped is how far it was.
+	// Complete says that the whole stretch was read; Stopped is how far it was.
 	Complete bool
 	Stopped  position.End
 }
@@ -124,7 +124,7 @@ func (c *counter) look(ctx context.Context) error {
 	return nil
 }
 
-// Scale estimates the whole of which only a part was read, both in bytes. Nothing can be told when nothing was read.
+// Scale estimates the whole of which only a part was read, both in bytes. Nothing can be estimated when nothing was read.
 func (c Count) Scale(read, whole uint64) Count {
 	if read == 0 || whole <= read {
 		return c
