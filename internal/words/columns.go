@@ -17,11 +17,3 @@ const (
 	ColumnTrace         = "trace"
 	ColumnBodyRef       = "body_ref"
 )
-
-// Columns returns the meanings.
-func Columns() []string {
-	return []string{
-		ColumnID, ColumnMsgID, ColumnTopic, ColumnContent, ColumnStatus, ColumnRetryCount, ColumnNextRetryTime, ColumnCreateTime,
-		ColumnUpdateTime, ColumnKey, ColumnHeaders, ColumnLastError, ColumnTrace, ColumnBodyRef,
-	}
-}
