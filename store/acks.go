@@ -45,7 +45,7 @@ func (r AckRules) NeedTable() bool {
 func (s *Store) Consume(ctx context.Context, rules AckRules, r report.Report) (counts report.Counts, err error) {
 	ids := slices.Clone(r.MsgIDs)
 	slices.Sort(ids)
-	for some := range slices.Chunk(slices.Compact(ids), batchSize) {
+	for some := range slices.Chunk(slices.Compact(ids), BatchSize) {
 		part := r
 		part.MsgIDs = some
 		taken, err := s.consumeSome(ctx, rules, part)
@@ -98,7 +98,7 @@ func (s *Store) consumeSome(ctx context.Context, rules AckRules, r report.Report
 		}
 	}
 	if len(alone) > 0 {
-		changed, err := s.update(ctx, s.acks, "mark rows consumed in", byID(alone), s.reportable(), s.consumes)
+		changed, err := s.Update(ctx, s.acks, "mark rows consumed in", byID(alone), s.reportable(), s.consumes)
 		changed = min(changed, int64(len(alone)))
 		counts.Consumed += int(changed)
 		counts.Already += len(alone) - int(changed) // somebody was quicker
@@ -119,10 +119,10 @@ func (s *Store) consumeSome(ctx context.Context, rules AckRules, r report.Report
 // reportable renders the statuses that a report moves a row out of. Pending and failed are among them because a report may
 // overtake the mark; dead and discarded ones are a person's.
 func (s *Store) reportable() string {
-	return s.numbers([]outbox.Status{outbox.Pending, outbox.Sent, outbox.Failed})
+	return s.Numbers([]outbox.Status{outbox.Pending, outbox.Sent, outbox.Failed})
 }
 
-func (s *Store) consumes(t *Table) string { return s.becomes(t, outbox.Consumed) + "," + t.touched() }
+func (s *Store) consumes(t *Table) string { return s.Becomes(t, outbox.Consumed) + "," + t.Touched() }
 
 // byID sorts refs in the order in which an UPDATE by primary key locks their rows, which is also the marker's: two
 // statements that lock the same rows in different orders deadlock.
@@ -166,15 +166,15 @@ func (s *Store) reportedIn(ctx context.Context, name outbox.Table, ids []string,
 		wanted[id] = true
 	}
 	var some []reportedRow
-	err := s.onTable(ctx, s.acks, "look up reported rows of", name, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	err := s.OnTable(ctx, s.acks, "look up reported rows of", name, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		some = nil
 		list := make([]string, len(ids))
 		for i, id := range ids {
-			list[i] = t.msgID(id)
+			list[i] = t.QuoteMsgID(id)
 		}
-		for part := range slices.Chunk(list, batchSize) {
-			query := "SELECT " + t.col(words.ColumnID) + "," + t.col(words.ColumnMsgID) + "," + t.col(words.ColumnTopic) + "," + t.col(words.ColumnStatus) + " FROM " + t.from() + t.byMsgID() +
-				" WHERE " + t.col(words.ColumnMsgID) + " IN (" + strings.Join(part, ",") + ")" + locking
+		for part := range slices.Chunk(list, BatchSize) {
+			query := "SELECT " + t.Col(words.ColumnID) + "," + t.Col(words.ColumnMsgID) + "," + t.Col(words.ColumnTopic) + "," + t.Col(words.ColumnStatus) + " FROM " + t.From() + t.ByMsgID() +
+				" WHERE " + t.Col(words.ColumnMsgID) + " IN (" + strings.Join(part, ",") + ")" + locking
 			rows, err := s.readReported(ctx, conn, t, query)
 			if err != nil {
 				return err
@@ -204,7 +204,7 @@ func (s *Store) readReported(ctx context.Context, conn *sql.Conn, t *Table, quer
 		if err := rows.Scan(&id, &msgID, &topic, &status); err != nil {
 			return nil, err
 		}
-		number, err := t.parseID(string(id))
+		number, err := t.ParseID(string(id))
 		if err != nil {
 			return nil, err
 		}

@@ -299,7 +299,7 @@ func TestConsumeReadsByIndex(t *testing.T) {
 			}
 			d.insert(t, id, 1, "NULL")
 			table := d.Tables()[0]
-			plan := d.plan(t, "SELECT id FROM "+table.from()+table.byMsgID()+" WHERE msg_id IN ("+table.msgID(id)+","+table.msgID("é'日")+")")
+			plan := d.plan(t, "SELECT id FROM "+table.From()+table.ByMsgID()+" WHERE msg_id IN ("+table.QuoteMsgID(id)+","+table.QuoteMsgID("é'日")+")")
 			assert.Contains(t, plan, "uk_msg_id", charset)
 			assert.NotContains(t, plan, `"ALL"`, charset)
 			assert.Equal(t, report.Counts{Waiting: 1, Unknown: 1}, d.consume(t, sharedRules, "points", id, "é'日"), charset)

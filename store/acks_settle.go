@@ -59,7 +59,7 @@ type ackPage struct {
 }
 
 func (s *Store) ackPage(ctx context.Context, messages outbox.Table, after string) (page ackPage, err error) {
-	err = s.onTable(ctx, s.scan, "read reports of", messages, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	err = s.OnTable(ctx, s.scan, "read reports of", messages, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		page = ackPage{acks: ackSet{}, old: map[string]bool{}}
 		rows, err := conn.QueryContext(ctx, fmt.Sprintf("SELECT msg_id,consumer_group,reported_at<NOW()-%s FROM %s WHERE msg_id>%s ORDER BY msg_id,consumer_group LIMIT %d",
 			orphanAge, outbox.QuoteTable(s.cfg.ackTable(t.Table)), mysql.Literal(after), settleLimit))
@@ -141,8 +141,8 @@ func (s *Store) settleTopic(ctx context.Context, refs []outbox.Ref, required []s
 
 func (s *Store) forgetAcks(ctx context.Context, messages outbox.Table, ids []string) error {
 	sort.Strings(ids)
-	for some := range slices.Chunk(ids, batchSize) {
-		err := s.onTable(ctx, s.acks, "forget reports of", messages, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	for some := range slices.Chunk(ids, BatchSize) {
+		err := s.OnTable(ctx, s.acks, "forget reports of", messages, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			_, err := conn.ExecContext(ctx, "DELETE FROM "+outbox.QuoteTable(s.cfg.ackTable(t.Table))+" WHERE msg_id IN ("+mysql.Literals(some)+")")
 			return err
 		})
@@ -157,10 +157,10 @@ func (s *Store) forgetAcks(ctx context.Context, messages outbox.Table, ids []str
 // has none.
 func (s *Store) Reported(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref][]string, error) {
 	found := map[outbox.Ref][]string{}
-	for _, g := range byTable(refs) {
-		err := s.onTable(ctx, s.work, "read reports of", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-			acks, err := readAcks(ctx, conn, s.cfg.ackTable(t.Table), " WHERE msg_id IN ("+msgIDList(g.refs)+") ORDER BY consumer_group")
-			for _, ref := range g.refs {
+	for _, g := range ByTable(refs) {
+		err := s.OnTable(ctx, s.work, "read reports of", g.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+			acks, err := readAcks(ctx, conn, s.cfg.ackTable(t.Table), " WHERE msg_id IN ("+msgIDList(g.Refs)+") ORDER BY consumer_group")
+			for _, ref := range g.Refs {
 				if groups := acks[ref.MsgID]; len(groups) > 0 {
 					found[ref] = groups
 				}

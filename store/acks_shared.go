@@ -20,16 +20,16 @@ type ackSet map[string][]string
 // consumeShared takes a group's report of messages that several groups have to report. A message becomes consumed with the
 // last of the reports; who has reported is forgotten then, so that the table holds only what is still waited for.
 func (s *Store) consumeShared(ctx context.Context, refs []outbox.Ref, group string, required []string) (counts report.Counts, err error) {
-	for _, g := range byTable(byID(refs)) {
+	for _, g := range ByTable(byID(refs)) {
 		var taken report.Counts
-		err := s.onTable(ctx, s.acks, "take reports of rows of", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		err := s.OnTable(ctx, s.acks, "take reports of rows of", g.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			return mysql.Transact(ctx, conn, func(tx *sql.Tx) (err error) {
-				taken, err = s.consumeSharedIn(ctx, tx, t, g.refs, group, required)
+				taken, err = s.consumeSharedIn(ctx, tx, t, g.Refs, group, required)
 				return err
 			})
 		})
 		if err != nil {
-			return counts, s.aboutAcks(g.table, err)
+			return counts, s.aboutAcks(g.Table, err)
 		}
 		counts.Add(taken)
 	}
@@ -47,8 +47,8 @@ func (s *Store) aboutAcks(messages outbox.Table, err error) error {
 func (s *Store) consumeSharedIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox.Ref, group string, required []string) (counts report.Counts, err error) {
 	// Two groups that report at the same time do not see each other's report. Whoever locks the message second waits, and
 	// sees the first one's then.
-	open, err := readRefs(ctx, tx, t, "SELECT "+t.col(words.ColumnID)+","+t.col(words.ColumnMsgID)+" FROM "+t.from()+t.byID()+" WHERE "+t.these(refs)+
-		" AND "+t.col(words.ColumnStatus)+" IN ("+s.reportable()+") FOR UPDATE")
+	open, err := ReadRefs(ctx, tx, t, "SELECT "+t.Col(words.ColumnID)+","+t.Col(words.ColumnMsgID)+" FROM "+t.From()+t.ByID()+" WHERE "+t.These(refs)+
+		" AND "+t.Col(words.ColumnStatus)+" IN ("+s.reportable()+") FOR UPDATE")
 	counts.Already += len(refs) - len(open)
 	if err != nil || len(open) == 0 {
 		return counts, err
@@ -87,8 +87,8 @@ func (s *Store) complete(ctx context.Context, tx *sql.Tx, t *Table, refs []outbo
 	if len(refs) == 0 {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE "+t.from()+t.byID()+" SET "+s.consumes(t)+" WHERE "+t.these(refs)+
-		" AND "+t.col(words.ColumnStatus)+" IN ("+s.reportable()+")")
+	_, err := tx.ExecContext(ctx, "UPDATE "+t.From()+t.ByID()+" SET "+s.consumes(t)+" WHERE "+t.These(refs)+
+		" AND "+t.Col(words.ColumnStatus)+" IN ("+s.reportable()+")")
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (s *Store) Move(ctx context.Context, table outbox.Table, ids []uint64) (mov
 		return 0, nil
 	}
 	attempt := func() error {
-		return s.onTable(ctx, s.archive, "archive rows of", table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		return s.OnTable(ctx, s.archive, "archive rows of", table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			if t.primary == "" {
 				return &mysql.Error{Op: "archive rows of " + t.String(), Class: ErrSchema, Text: "no unique index on " + t.cols[words.ColumnID].Name + " alone: make it the primary key"}
 			}
@@ -104,7 +104,7 @@ func (s *Store) moveIn(ctx context.Context, tx *sql.Tx, t *Table, ids []uint64) 
 	if err != nil {
 		return 0, err
 	}
-	for _, statement := range s.moveStatements(t, history, columns, t.ids(locked)) {
+	for _, statement := range s.moveStatements(t, history, columns, t.IDs(locked)) {
 		result, err := tx.ExecContext(ctx, statement)
 		if err != nil {
 			return 0, refusedByHistory(t, history, err)
@@ -137,11 +137,11 @@ func touch(ctx context.Context, tx *sql.Tx, history outbox.Table) error {
 // lockOldQuery locks the rows that may go, again by status and age: they may have changed since they were found.
 func (s *Store) lockOldQuery(t *Table, refs []outbox.Ref) string {
 	skip := ""
-	if s.features().CanSkipLocked() {
+	if s.Server().CanSkipLocked() {
 		skip = " SKIP LOCKED"
 	}
-	return fmt.Sprintf("SELECT %s%s AND %s IN (%s) AND %s%s%s", t.col(words.ColumnID), t.exactly(t.ids(refs), s.features()),
-		t.col(words.ColumnStatus), s.numbers(s.cfg.Archive.Statuses), s.isOld(t, words.ColumnUpdateTime), t.forUpdate(s.features()), skip)
+	return fmt.Sprintf("SELECT %s%s AND %s IN (%s) AND %s%s%s", t.Col(words.ColumnID), t.exactly(t.IDs(refs), s.Server()),
+		t.Col(words.ColumnStatus), s.Numbers(s.cfg.Archive.Statuses), s.isOld(t, words.ColumnUpdateTime), t.forUpdate(s.Server()), skip)
 }
 
 // forUpdate names the table to lock where MySQL has JSON_TABLE: it refuses to lock that one (error 3569). MariaDB knows no OF.
@@ -157,28 +157,28 @@ func (t *Table) forUpdate(srv mysql.Server) string {
 // waits for every row that somebody else has locked, a service's uncommitted one for instance.
 func (t *Table) exactly(ids string, srv mysql.Server) string {
 	if !srv.HasJSONTable() {
-		return fmt.Sprintf(" FROM %s%s WHERE %s IN (%s)", t.from(), t.byID(), t.col(words.ColumnID), ids)
+		return fmt.Sprintf(" FROM %s%s WHERE %s IN (%s)", t.From(), t.ByID(), t.Col(words.ColumnID), ids)
 	}
 	kind := "BIGINT"
 	if t.Unsigned {
 		kind = "BIGINT UNSIGNED"
 	}
 	return fmt.Sprintf(" FROM JSON_TABLE('[%s]','$[*]' COLUMNS(outbox_picked %s PATH '$')) AS outbox_picked STRAIGHT_JOIN %s%s ON %s.%s=outbox_picked.outbox_picked WHERE TRUE",
-		ids, kind, t.from(), t.byID(), t.from(), t.col(words.ColumnID))
+		ids, kind, t.From(), t.ByID(), t.From(), t.Col(words.ColumnID))
 }
 
 // isOld compares a column with the server's clock.
 func (s *Store) isOld(t *Table, meaning string) string {
-	return t.col(meaning) + "<=NOW()-" + mysql.Interval(s.cfg.Archive.After)
+	return t.Col(meaning) + "<=NOW()-" + mysql.Interval(s.cfg.Archive.After)
 }
 
 // moveStatements renders the copy and the removal. The copy reads under the locks, not a snapshot.
 func (s *Store) moveStatements(t *Table, history outbox.Table, columns []string, ids string) []string {
 	list := quoteAll(columns)
-	where := t.exactly(ids, s.features())
+	where := t.exactly(ids, s.Server())
 	return []string{
-		fmt.Sprintf("INSERT INTO %s (%s,%s) SELECT %s,NOW(6)%s%s", outbox.QuoteTable(history), list, mysql.Identifier(archivedAt), list, where, t.forUpdate(s.features())),
-		fmt.Sprintf("DELETE %s%s", t.from(), where),
+		fmt.Sprintf("INSERT INTO %s (%s,%s) SELECT %s,NOW(6)%s%s", outbox.QuoteTable(history), list, mysql.Identifier(archivedAt), list, where, t.forUpdate(s.Server())),
+		fmt.Sprintf("DELETE %s%s", t.From(), where),
 	}
 }
 
@@ -203,7 +203,7 @@ func readIDs(ctx context.Context, q mysql.Querier, t *Table, query string) ([]ou
 		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		number, err := t.parseID(id)
+		number, err := t.ParseID(id)
 		if err != nil {
 			return nil, err
 		}

@@ -41,7 +41,7 @@ func (s *Store) FindArchived(ctx context.Context, f Filter) ([]Archived, error) 
 	}
 	var found []Archived
 	for _, table := range s.Tables() {
-		err := s.onTable(ctx, s.scan, "look for archived messages of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		err := s.OnTable(ctx, s.scan, "look for archived messages of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			if ok, _, err := f.applies(t); !ok {
 				return err
 			}
@@ -70,7 +70,7 @@ func (s *Store) historyTable(ctx context.Context, conn *sql.Conn, t *Table) (*Ta
 	if _, ok := find(columns[name.Name], archivedAt); !ok {
 		return nil, nil //nolint:nilnil // none is an answer
 	}
-	looked, err := lookAt(ctx, conn, s.features(), s.cfg.Columns, name.Database, []string{name.Name})
+	looked, err := lookAt(ctx, conn, s.Server(), s.cfg.Columns, name.Database, []string{name.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -78,9 +78,9 @@ func (s *Store) historyTable(ctx context.Context, conn *sql.Conn, t *Table) (*Ta
 }
 
 func (s *Store) archivedMessages(ctx context.Context, conn *sql.Conn, t, h *Table, f Filter) ([]Archived, error) {
-	condition, _ := s.where(h, f)
+	condition, _ := s.Where(h, f)
 	rows, err := conn.QueryContext(ctx, fmt.Sprintf("SELECT %s,CONCAT(%s) FROM %s WHERE %s ORDER BY %s DESC LIMIT %d",
-		h.messageList(true), mysql.Identifier(archivedAt), h.from(), condition, mysql.Identifier(archivedAt), batchSize))
+		h.MessageList(true), mysql.Identifier(archivedAt), h.From(), condition, mysql.Identifier(archivedAt), BatchSize))
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (s *Store) archivedMessages(ctx context.Context, conn *sql.Conn, t, h *Tabl
 	var found []Archived
 	for rows.Next() {
 		a := Archived{History: h.Table}
-		if a.Message, err = s.scanMessage(rows, h, &a.At); err != nil {
+		if a.Message, err = s.ScanMessage(rows, h, &a.At); err != nil {
 			return nil, err
 		}
 		a.Table = t.Table
@@ -110,7 +110,7 @@ func (s *Store) Resend(ctx context.Context, a Archived, note string) error {
 		return fmt.Errorf("%w: message %s: %w", ErrFilter, a.MsgID, err)
 	}
 	unanswered := false // a commit that has perhaps moved the row
-	return s.onTable(ctx, s.archive, "resend a message of", a.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	return s.OnTable(ctx, s.archive, "resend a message of", a.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		if !t.HasHeaders {
 			return lacksHeaders(t)
 		}
@@ -135,12 +135,12 @@ func (s *Store) CanResend(ctx context.Context, a Archived) error {
 	if _, err := resendHeaders(a.Headers); err != nil {
 		return fmt.Errorf("%w: message %s: %w", ErrFilter, a.MsgID, err)
 	}
-	return s.onTable(ctx, s.work, "look for a message in", a.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	return s.OnTable(ctx, s.work, "look for a message in", a.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		if !t.HasHeaders {
 			return lacksHeaders(t)
 		}
 		var there bool
-		err := conn.QueryRowContext(ctx, "SELECT COUNT(*)>0 FROM "+t.from()+" WHERE "+t.col(words.ColumnMsgID)+"="+t.msgID(a.MsgID)).Scan(&there)
+		err := conn.QueryRowContext(ctx, "SELECT COUNT(*)>0 FROM "+t.From()+" WHERE "+t.Col(words.ColumnMsgID)+"="+t.QuoteMsgID(a.MsgID)).Scan(&there)
 		if err == nil && there {
 			return inTable(t)
 		}
@@ -157,8 +157,8 @@ func inTable(t *Table) error {
 }
 
 func (s *Store) resendIn(ctx context.Context, tx *sql.Tx, t *Table, a Archived, headers, note string) error {
-	where := fmt.Sprintf("%s=%s AND %s=%s", t.col(words.ColumnID), t.formatID(a.ID), mysql.Identifier(archivedAt), mysql.Literal(a.At))
-	locked, err := readIDs(ctx, tx, t, "SELECT "+t.col(words.ColumnID)+" FROM "+outbox.QuoteTable(a.History)+" WHERE "+where+" FOR UPDATE")
+	where := fmt.Sprintf("%s=%s AND %s=%s", t.Col(words.ColumnID), t.FormatID(a.ID), mysql.Identifier(archivedAt), mysql.Literal(a.At))
+	locked, err := readIDs(ctx, tx, t, "SELECT "+t.Col(words.ColumnID)+" FROM "+outbox.QuoteTable(a.History)+" WHERE "+where+" FOR UPDATE")
 	if err != nil {
 		return err
 	}
@@ -172,15 +172,15 @@ func (s *Store) resendIn(ctx context.Context, tx *sql.Tx, t *Table, a Archived, 
 	id, _ := find(both.source, t.cols[words.ColumnID].Name)
 	given := strings.Contains(id.Extra, "auto_increment") // the table gives a row its id
 	set := map[string]string{
-		words.ColumnStatus: s.numberText(outbox.Pending), words.ColumnRetryCount: "0", words.ColumnNextRetryTime: string(noTime),
+		words.ColumnStatus: s.Number(outbox.Pending), words.ColumnRetryCount: "0", words.ColumnNextRetryTime: string(noTime),
 		words.ColumnUpdateTime: "NOW()", words.ColumnHeaders: mysql.Literal(headers),
 	}
 	if t.HasLastError {
-		set[words.ColumnLastError] = mysql.Literal(t.fitError(note))
+		set[words.ColumnLastError] = mysql.Literal(t.FitError(note))
 	}
 	names, values := t.broughtBack(both, set, given)
 	_, err = tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s",
-		t.from(), quoteAll(names), strings.Join(values, ","), outbox.QuoteTable(a.History), where))
+		t.From(), quoteAll(names), strings.Join(values, ","), outbox.QuoteTable(a.History), where))
 	if own, ok := errors.AsType[*mysql.Error](mysql.Describe("", err)); ok && own.Number == 1062 {
 		return inTable(t)
 	}

@@ -19,7 +19,7 @@ const archivedAtType = "DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)"
 // Follow makes the history of a table, or adds the columns that the table has got since. It is ErrHistory when a column
 // can't be followed, and ErrPrivilege when the user may not alter or create the history: then the text holds the statement.
 func (s *Store) Follow(ctx context.Context, table outbox.Table) error {
-	return s.onTable(ctx, s.archive, "follow the columns of", table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	return s.OnTable(ctx, s.archive, "follow the columns of", table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		statement, err := s.followStatement(ctx, conn, t)
 		if err != nil || statement == "" {
 			return err
@@ -49,14 +49,14 @@ func (s *Store) followStatement(ctx context.Context, conn *sql.Conn, t *Table) (
 func followStatement(ctx context.Context, conn *sql.Conn, a Archive, t *Table) (string, error) {
 	history := outbox.HistoryName(a.Table, t.Table)
 	if !strings.EqualFold(t.engine, "InnoDB") {
-		return "", &mysql.Error{Op: "follow the columns of " + t.String(), Class: ErrHistory, Text: "the table is not InnoDB, so rows can't be moved in one transaction: ALTER TABLE " + t.from() + " ENGINE=InnoDB;"}
+		return "", &mysql.Error{Op: "follow the columns of " + t.String(), Class: ErrHistory, Text: "the table is not InnoDB, so rows can't be moved in one transaction: ALTER TABLE " + t.From() + " ENGINE=InnoDB;"}
 	}
 	engine, err := mysql.ReadEngines(ctx, conn, history.Database, history.Name)
 	if err != nil {
 		return "", err
 	}
 	var name, text string
-	if err := conn.QueryRowContext(ctx, "SHOW CREATE TABLE "+t.from()).Scan(&name, &text); err != nil {
+	if err := conn.QueryRowContext(ctx, "SHOW CREATE TABLE "+t.From()).Scan(&name, &text); err != nil {
 		return "", err
 	}
 	made := parseCreate(text)
@@ -166,13 +166,13 @@ func (c created) history(t *Table, history outbox.Table, both shapes) string {
 			lines = append(lines, column.definition)
 		}
 	}
-	msgID := t.col(words.ColumnMsgID)
+	msgID := t.Col(words.ColumnMsgID)
 	if kind := t.cols[words.ColumnMsgID].Type; strings.HasSuffix(kind, "text") || strings.HasSuffix(kind, "blob") {
 		msgID += "(190)"
 	}
 	lines = append(lines,
 		mysql.Identifier(archivedAt)+" "+archivedAtType,
-		"PRIMARY KEY ("+t.col(words.ColumnID)+","+mysql.Identifier(archivedAt)+")",
+		"PRIMARY KEY ("+t.Col(words.ColumnID)+","+mysql.Identifier(archivedAt)+")",
 		"KEY `idx_msg_id` ("+msgID+")",
 		"KEY `idx_archived_at` ("+mysql.Identifier(archivedAt)+")")
 	return "CREATE TABLE IF NOT EXISTS " + outbox.QuoteTable(history) + " (\n  " + strings.Join(lines, ",\n  ") + "\n)" + c.options

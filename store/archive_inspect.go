@@ -16,7 +16,7 @@ func (i *inspection) archive(ctx context.Context, t *Table) error {
 		return nil
 	}
 	history := outbox.HistoryName(i.cfg.Archive.Table, t.Table)
-	err := i.probe(ctx, t.Table, probe{"DELETE", "DELETE FROM " + t.from() + " WHERE 1=0", "rows are copied to no history, since they could not be removed"})
+	err := i.probe(ctx, t.Table, probe{"DELETE", "DELETE FROM " + t.From() + " WHERE 1=0", "rows are copied to no history, since they could not be removed"})
 	if err != nil {
 		return err
 	}
@@ -47,8 +47,8 @@ func (i *inspection) archive(ctx context.Context, t *Table) error {
 	}
 	h := &Table{Table: history}
 	for _, p := range []probe{
-		{"SELECT", "SELECT " + mysql.Identifier(archivedAt) + " FROM " + h.from() + " LIMIT 0", "archived messages are not found again"},
-		{"INSERT", "INSERT INTO " + h.from() + " (" + mysql.Identifier(archivedAt) + ") SELECT NOW(6) FROM DUAL WHERE 1=0", "no row can be archived"},
+		{"SELECT", "SELECT " + mysql.Identifier(archivedAt) + " FROM " + h.From() + " LIMIT 0", "archived messages are not found again"},
+		{"INSERT", "INSERT INTO " + h.From() + " (" + mysql.Identifier(archivedAt) + ") SELECT NOW(6) FROM DUAL WHERE 1=0", "no row can be archived"},
 	} {
 		if err := i.probe(ctx, h.Table, p); err != nil {
 			return err

@@ -46,7 +46,7 @@ type Looked struct {
 // Look reads the next chunk of a lane, at most limit rows, without locks.
 func (s *Store) Look(ctx context.Context, table outbox.Table, lane int, from Place, limit int) (Looked, error) {
 	var looked Looked
-	err := s.onTable(ctx, s.scan, "look for rows to archive in", table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	err := s.OnTable(ctx, s.scan, "look for rows to archive in", table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		rows, err := conn.QueryContext(ctx, s.lookQuery(t, lane, from, limit))
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func (s *Store) Look(ctx context.Context, table outbox.Table, lane int, from Pla
 			if err := rows.Scan(&id, &next, &old, &born); err != nil {
 				return err
 			}
-			number, err := t.parseID(id)
+			number, err := t.ParseID(id)
 			if err != nil {
 				return err
 			}
@@ -78,32 +78,32 @@ func (s *Store) Look(ctx context.Context, table outbox.Table, lane int, from Pla
 
 // lookQuery renders the chunk's query. What tells whether a row is old is computed for the rows of the chunk only.
 func (s *Store) lookQuery(t *Table, lane int, from Place, limit int) string {
-	id, next := t.col(words.ColumnID), t.col(words.ColumnNextRetryTime)
-	list := fmt.Sprintf("SELECT %s,CONCAT(%s),%s IN (%s) AND %s,%s FROM %s", id, next, t.col(words.ColumnStatus), s.numbers(s.cfg.Archive.Statuses),
-		s.isOld(t, words.ColumnUpdateTime), s.isOld(t, words.ColumnCreateTime), t.from())
+	id, next := t.Col(words.ColumnID), t.Col(words.ColumnNextRetryTime)
+	list := fmt.Sprintf("SELECT %s,CONCAT(%s),%s IN (%s) AND %s,%s FROM %s", id, next, t.Col(words.ColumnStatus), s.Numbers(s.cfg.Archive.Statuses),
+		s.isOld(t, words.ColumnUpdateTime), s.isOld(t, words.ColumnCreateTime), t.From())
 	behind := ""
 	if from.set {
-		behind = id + ">" + t.formatID(from.ID)
+		behind = id + ">" + t.FormatID(from.ID)
 	}
 	if t.due == "" {
 		if behind != "" {
 			behind = " WHERE " + behind
 		}
-		return fmt.Sprintf("%s%s%s ORDER BY %s LIMIT %d", list, t.byID(), behind, id, limit)
+		return fmt.Sprintf("%s%s%s ORDER BY %s LIMIT %d", list, t.ByID(), behind, id, limit)
 	}
-	is := t.col(words.ColumnStatus) + "=" + s.numberText(s.cfg.Archive.Statuses[lane/2])
+	is := t.Col(words.ColumnStatus) + "=" + s.Number(s.cfg.Archive.Statuses[lane/2])
 	if lane%2 == 0 {
 		if behind != "" {
 			behind = " AND " + behind
 		}
-		return fmt.Sprintf("%s%s WHERE %s AND %s IS NULL%s ORDER BY %s LIMIT %d", list, t.byDue(), is, next, behind, id, limit)
+		return fmt.Sprintf("%s%s WHERE %s AND %s IS NULL%s ORDER BY %s LIMIT %d", list, t.ByDue(), is, next, behind, id, limit)
 	}
 	condition := next + " IS NOT NULL"
 	if from.set {
 		at := mysql.Literal(from.next)
 		condition = fmt.Sprintf("(%s>%s OR (%s=%s AND %s))", next, at, next, at, behind)
 	}
-	return fmt.Sprintf("%s%s WHERE %s AND %s ORDER BY %s,%s LIMIT %d", list, t.byDue(), is, condition, next, id, limit)
+	return fmt.Sprintf("%s%s WHERE %s AND %s ORDER BY %s,%s LIMIT %d", list, t.ByDue(), is, condition, next, id, limit)
 }
 
 // EstimateCap is where ArchiveEstimate stops counting.
@@ -114,7 +114,7 @@ const EstimateCap = 5_000_000
 // the index only.
 func (s *Store) ArchiveEstimate(ctx context.Context, table outbox.Table) (int64, error) {
 	var total int64
-	err := s.onTable(ctx, s.scan, "estimate the rows to archive in", table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	err := s.OnTable(ctx, s.scan, "estimate the rows to archive in", table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		total = 0
 		last, ok, err := s.lastOldID(ctx, conn, t)
 		if err != nil || !ok {
@@ -123,7 +123,7 @@ func (s *Store) ArchiveEstimate(ctx context.Context, table outbox.Table) (int64,
 		for _, status := range s.cfg.Archive.Statuses {
 			var n int64
 			err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 FROM %s%s WHERE %s=%s AND %s<=%s LIMIT %d) AS some",
-				t.from(), t.byDue(), t.col(words.ColumnStatus), s.numberText(status), t.col(words.ColumnID), last, EstimateCap)).Scan(&n)
+				t.From(), t.ByDue(), t.Col(words.ColumnStatus), s.Number(status), t.Col(words.ColumnID), last, EstimateCap)).Scan(&n)
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func (s *Store) lastOldID(ctx context.Context, conn *sql.Conn, t *Table) (id str
 		var found string
 		var old bool
 		err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT %s,COALESCE(%s,1) FROM %s%s WHERE %s>=%s ORDER BY %s LIMIT 1",
-			t.col(words.ColumnID), s.isOld(t, words.ColumnCreateTime), t.from(), t.byID(), t.col(words.ColumnID), t.formatID(middle^flip), t.col(words.ColumnID))).Scan(&found, &old)
+			t.Col(words.ColumnID), s.isOld(t, words.ColumnCreateTime), t.From(), t.ByID(), t.Col(words.ColumnID), t.FormatID(middle^flip), t.Col(words.ColumnID))).Scan(&found, &old)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return "", false, err
 		}
@@ -158,7 +158,7 @@ func (s *Store) lastOldID(ctx context.Context, conn *sql.Conn, t *Table) (id str
 			high = middle - 1
 			continue
 		}
-		number, err := t.parseID(found)
+		number, err := t.ParseID(found)
 		if err != nil {
 			return "", false, err
 		}

@@ -152,7 +152,7 @@ func TestMoveFindsItsRowsByPrimaryKey(t *testing.T) {
 		require.NoError(t, err)
 		refs := d.refs(500)
 		statements := append([]string{d.lockOldQuery(table, refs)},
-			d.moveStatements(table, outbox.HistoryName("{table}_history", d.table), []string{"id", "msg_id", "topic", "msg_content", "status", "create_time", "update_time"}, table.ids(refs))...)
+			d.moveStatements(table, outbox.HistoryName("{table}_history", d.table), []string{"id", "msg_id", "topic", "msg_content", "status", "create_time", "update_time"}, table.IDs(refs))...)
 		for _, statement := range statements {
 			plan := d.plan(t, statement)
 			assert.Contains(t, plan, "PRIMARY", statement[:60])

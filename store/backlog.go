@@ -26,9 +26,9 @@ func (s *Store) Backlog(ctx context.Context, q Query) ([]outbox.Ref, error) {
 		some := q
 		some.Limit = q.Limit - len(refs)
 		var found []outbox.Ref
-		err := s.onTable(ctx, s.scan, "read due rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
+		err := s.OnTable(ctx, s.scan, "read due rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
 			for _, all := range []bool{false, true} {
-				found, err = readRefs(ctx, conn, t, s.topicQuery(t, some, t.col(words.ColumnID)+","+t.col(words.ColumnMsgID), all))
+				found, err = ReadRefs(ctx, conn, t, s.topicQuery(t, some, t.Col(words.ColumnID)+","+t.Col(words.ColumnMsgID), all))
 				if err != nil || len(found) > 0 {
 					return err
 				}
@@ -69,8 +69,8 @@ func (s *Store) oldest(ctx context.Context, q Query) ([]outbox.Row, error) {
 
 // isDue asks the database whether a row's time has come.
 func (s *Store) isDue(ctx context.Context, ref outbox.Ref) (due bool, err error) {
-	err = s.onTable(ctx, s.work, "look up rows of", ref.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		return conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+t.from()+t.byID()+" WHERE "+t.these([]outbox.Ref{ref})+
+	err = s.OnTable(ctx, s.work, "look up rows of", ref.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		return conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+t.From()+t.ByID()+" WHERE "+t.These([]outbox.Ref{ref})+
 			" AND ("+t.nextRetry().sendable()+")").Scan(&due)
 	})
 	return due, err
@@ -84,8 +84,8 @@ const headLimit = 2000
 // whatever topic are, which costs a tenth, because the index alone tells their order; in a long backlog of this topic that
 // is enough, and what it finds are the topic's first rows just the same.
 func (s *Store) topicQuery(t *Table, q Query, list string, all bool) string {
-	id := t.col(words.ColumnID)
-	topic := t.exactTopic() + "=" + mysql.Literal(q.Only)
+	id := t.Col(words.ColumnID)
+	topic := t.ExactTopic() + "=" + mysql.Literal(q.Only)
 	search := s.dueRanges(t, q, true)
 	outside := topic + " AND " + search
 	limit := max(q.Limit, headLimit)
@@ -96,14 +96,14 @@ func (s *Store) topicQuery(t *Table, q Query, list string, all bool) string {
 		search = s.dueRanges(t, q, false)
 	}
 	return fmt.Sprintf("SELECT %s FROM %s JOIN (SELECT %s AS candidate FROM %s%s WHERE %s ORDER BY %s LIMIT %d) AS some ON %s=some.candidate WHERE %s ORDER BY %s LIMIT %d",
-		list, t.from(), id, t.from(), t.byDue(), search, id, limit, id, outside, id, q.Limit)
+		list, t.From(), id, t.From(), t.ByDue(), search, id, limit, id, outside, id, q.Limit)
 }
 
 // dueRanges renders the condition of due rows over all ranges of the index; the grace needs the row itself.
 func (s *Store) dueRanges(t *Table, q Query, grace bool) string {
 	var ranges []string
 	for _, status := range q.statuses() {
-		is := t.col(words.ColumnStatus) + "=" + s.numberText(status)
+		is := t.Col(words.ColumnStatus) + "=" + s.Number(status)
 		if status == outbox.Failed && q.Early {
 			ranges = append(ranges, "("+is+")")
 			continue
@@ -120,8 +120,8 @@ func (s *Store) dueRanges(t *Table, q Query, grace bool) string {
 	return "(" + strings.Join(ranges, " OR ") + ")"
 }
 
-// readRefs runs a query whose columns are id and msg_id.
-func readRefs(ctx context.Context, q mysql.Querier, t *Table, query string) ([]outbox.Ref, error) {
+// ReadRefs runs a query whose columns are id and msg_id.
+func ReadRefs(ctx context.Context, q mysql.Querier, t *Table, query string) ([]outbox.Ref, error) {
 	rows, err := q.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func readRefs(ctx context.Context, q mysql.Querier, t *Table, query string) ([]o
 		if err := rows.Scan(&id, &msgID); err != nil {
 			return nil, err
 		}
-		number, err := t.parseID(string(id))
+		number, err := t.ParseID(string(id))
 		if err != nil {
 			return nil, err
 		}

@@ -11,77 +11,78 @@ import (
 	"example.com/outbox-relay/outbox"
 )
 
-// batchSize is how many rows one statement names: marking gains nothing beyond it, and locks stay short.
-const batchSize = 1000
+// BatchSize is how many rows one statement names: marking gains nothing beyond it, and locks stay short.
+const BatchSize = 1000
 
-// group is the refs of one table.
-type group struct {
-	table outbox.Table
-	refs  []outbox.Ref
+// Group is the refs of one table.
+type Group struct {
+	Table outbox.Table
+	Refs  []outbox.Ref
 }
 
-// byTable groups refs by their table and cuts the groups into batches.
-func byTable(refs []outbox.Ref) []group {
+// ByTable groups refs by their table and cuts the groups into batches.
+func ByTable(refs []outbox.Ref) []Group {
 	index := map[outbox.Table]int{}
-	var groups []group
+	var groups []Group
 	for _, ref := range refs {
 		i, ok := index[ref.Table]
-		if !ok || len(groups[i].refs) == batchSize {
+		if !ok || len(groups[i].Refs) == BatchSize {
 			i = len(groups)
 			index[ref.Table] = i
-			groups = append(groups, group{table: ref.Table})
+			groups = append(groups, Group{Table: ref.Table})
 		}
-		groups[i].refs = append(groups[i].refs, ref)
+		groups[i].Refs = append(groups[i].Refs, ref)
 	}
 	return groups
 }
 
-// these renders the condition that picks exactly the rows of refs. The list of ids alone is what the optimizer turns into
+// These renders the condition that picks exactly the rows of refs. The list of ids alone is what the optimizer turns into
 // lookups by primary key; the pairs make it exact. Two separate lists would not be: after a REPLACE or a TRUNCATE a row
 // can have the id of one ref and the msg_id of another, and would be taken for a third message that nobody has sent.
-func (t *Table) these(refs []outbox.Ref) string {
+func (t *Table) These(refs []outbox.Ref) string {
 	var b strings.Builder
 	b.Grow(len(refs) * 72)
-	id := t.col(words.ColumnID)
+	id := t.Col(words.ColumnID)
 	b.WriteString(id + " IN (")
 	for i, ref := range refs {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(t.formatID(ref.ID))
+		b.WriteString(t.FormatID(ref.ID))
 	}
-	b.WriteString(") AND (" + id + "," + t.col(words.ColumnMsgID) + ") IN (")
+	b.WriteString(") AND (" + id + "," + t.Col(words.ColumnMsgID) + ") IN (")
 	for i, ref := range refs {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString("(" + t.formatID(ref.ID) + "," + t.msgID(ref.MsgID) + ")")
+		b.WriteString("(" + t.FormatID(ref.ID) + "," + t.QuoteMsgID(ref.MsgID) + ")")
 	}
 	b.WriteByte(')')
 	return b.String()
 }
 
-// ids renders the list of the refs' ids.
-func (t *Table) ids(refs []outbox.Ref) string {
+// IDs renders the list of the refs' ids.
+func (t *Table) IDs(refs []outbox.Ref) string {
 	var b strings.Builder
 	for i, ref := range refs {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(t.formatID(ref.ID))
+		b.WriteString(t.FormatID(ref.ID))
 	}
 	return b.String()
 }
 
-// update runs one guarded UPDATE of refs, batch by batch, and returns how many rows the server says it changed: a
+// Update runs one guarded UPDATE of refs, batch by batch, and returns how many rows the server says it changed: a
 // figure for metrics, never a reason to believe that a row is gone (the meaning depends on clientFoundRows, and a row that
-// is marked twice in the same second does not change).
-func (s *Store) update(ctx context.Context, p *mysql.Pool, op string, refs []outbox.Ref, from string, set func(*Table) string) (int64, error) {
+// is marked twice in the same second does not change). from is the list of the statuses that a row may come from (Numbers), set
+// renders the assignments.
+func (s *Store) Update(ctx context.Context, p *mysql.Pool, op string, refs []outbox.Ref, from string, set func(*Table) string) (int64, error) {
 	var changed int64
-	for _, g := range byTable(refs) {
-		err := s.onTable(ctx, p, op, g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-			result, err := conn.ExecContext(ctx, "UPDATE "+t.from()+t.byID()+" SET "+set(t)+" WHERE "+t.these(g.refs)+
-				" AND "+t.col(words.ColumnStatus)+" IN ("+from+")")
+	for _, g := range ByTable(refs) {
+		err := s.OnTable(ctx, p, op, g.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+			result, err := conn.ExecContext(ctx, "UPDATE "+t.From()+t.ByID()+" SET "+set(t)+" WHERE "+t.These(g.Refs)+
+				" AND "+t.Col(words.ColumnStatus)+" IN ("+from+")")
 			if err != nil {
 				return err
 			}
@@ -96,11 +97,13 @@ func (s *Store) update(ctx context.Context, p *mysql.Pool, op string, refs []out
 	return changed, nil
 }
 
-// touched renders the assignment of update_time; not every table has it ON UPDATE.
-func (t *Table) touched() string { return t.col(words.ColumnUpdateTime) + "=NOW()" }
+// Touched renders the assignment of update_time; not every table has it ON UPDATE.
+func (t *Table) Touched() string { return t.Col(words.ColumnUpdateTime) + "=NOW()" }
 
-func (s *Store) numberText(status outbox.Status) string { return strconv.Itoa(s.number(status)) }
+// Number renders the stored number of a status.
+func (s *Store) Number(status outbox.Status) string { return strconv.Itoa(s.number(status)) }
 
-func (s *Store) becomes(t *Table, status outbox.Status) string {
-	return t.col(words.ColumnStatus) + "=" + strconv.Itoa(s.number(status))
+// Becomes renders the assignment of a status.
+func (s *Store) Becomes(t *Table, status outbox.Status) string {
+	return t.Col(words.ColumnStatus) + "=" + strconv.Itoa(s.number(status))
 }

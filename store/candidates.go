@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -88,7 +87,7 @@ func (s *Store) Candidates(ctx context.Context, q Query) ([]outbox.Row, error) {
 
 func (s *Store) tableCandidates(ctx context.Context, name outbox.Table, q Query) ([]outbox.Row, error) {
 	var found []outbox.Row
-	err := s.onTable(ctx, s.scan, "read due rows of", name, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
+	err := s.OnTable(ctx, s.scan, "read due rows of", name, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
 		found = nil
 		if q.Only != "" {
 			for _, all := range []bool{false, true} {
@@ -143,8 +142,8 @@ func (t *Table) byIDOrder(a, b uint64) int {
 
 // rangeQuery reads one range of the index (status, next_retry_time), in the index' own order.
 func (s *Store) rangeQuery(t *Table, q Query, status outbox.Status, without bool, window string, limit int) string {
-	next, order := t.nextRetry(), t.col(words.ColumnID)
-	condition := t.col(words.ColumnStatus) + "=" + strconv.Itoa(s.number(status))
+	next, order := t.nextRetry(), t.Col(words.ColumnID)
+	condition := t.Col(words.ColumnStatus) + "=" + s.Number(status)
 	if without {
 		condition += " AND " + next.none() + t.grace(q, status)
 	} else {
@@ -152,9 +151,9 @@ func (s *Store) rangeQuery(t *Table, q Query, status outbox.Status, without bool
 		order = string(next) + "," + order
 	}
 	if len(q.Except) > 0 {
-		condition += " AND " + t.exactTopic() + " NOT IN (" + mysql.Literals(q.Except) + ")"
+		condition += " AND " + t.ExactTopic() + " NOT IN (" + mysql.Literals(q.Except) + ")"
 	}
-	return fmt.Sprintf("SELECT %s FROM %s%s WHERE %s ORDER BY %s LIMIT %d", t.selectList(), t.from(), t.byDue(), condition, order, limit)
+	return fmt.Sprintf("SELECT %s FROM %s%s WHERE %s ORDER BY %s LIMIT %d", t.selectList(), t.From(), t.ByDue(), condition, order, limit)
 }
 
 // dueFrom renders the lower bound of the query, "" without one.
@@ -170,6 +169,6 @@ func (t *Table) grace(q Query, status outbox.Status) string {
 	if q.Grace <= 0 || status != outbox.Pending {
 		return ""
 	}
-	created := t.col(words.ColumnCreateTime)
+	created := t.Col(words.ColumnCreateTime)
 	return " AND (" + created + " IS NULL OR " + created + "<=NOW(6)-" + mysql.Interval(q.Grace) + " OR " + created + ">NOW(6))"
 }

@@ -38,7 +38,7 @@ func (s *Store) ClaimEarly(ctx context.Context, refs []outbox.Ref, lease time.Du
 
 func (s *Store) claim(ctx context.Context, refs []outbox.Ref, lease time.Duration, which claimable) ([]outbox.Row, error) {
 	var claimed []outbox.Row
-	for _, g := range byTable(refs) {
+	for _, g := range ByTable(refs) {
 		patience := 5
 		rows, err := s.claimSome(ctx, g, lease, which, &patience)
 		claimed = append(claimed, rows...)
@@ -51,15 +51,15 @@ func (s *Store) claim(ctx context.Context, refs []outbox.Ref, lease time.Duratio
 
 // claimSome claims one batch. A server that can't skip locked rows waits for them instead; then the batch is halved until
 // the locked rows are found and left out, or the patience is over and the rest is left for the next round.
-func (s *Store) claimSome(ctx context.Context, g group, lease time.Duration, which claimable, patience *int) ([]outbox.Row, error) {
+func (s *Store) claimSome(ctx context.Context, g Group, lease time.Duration, which claimable, patience *int) ([]outbox.Row, error) {
 	var claimed []outbox.Row
 	unsure := map[outbox.Ref]bool{} // a commit that claimed them was not answered
-	err := s.onTable(ctx, s.work, "claim rows of", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	err := s.OnTable(ctx, s.work, "claim rows of", g.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		claimed = nil
 		var rows []outbox.Row
 		committing := false
 		err := mysql.Transact(ctx, conn, func(tx *sql.Tx) (err error) {
-			rows, err = s.claimIn(ctx, tx, t, g.refs, lease, which)
+			rows, err = s.claimIn(ctx, tx, t, g.Refs, lease, which)
 			committing = err == nil
 			return err
 		})
@@ -77,17 +77,17 @@ func (s *Store) claimSome(ctx context.Context, g group, lease time.Duration, whi
 		delete(unsure, claimed[i].Ref())
 	}
 	if err == nil && len(unsure) > 0 {
-		return nil, &mysql.Error{Op: "claim rows of " + g.table.String(), Class: ErrUnreachable, Text: fmt.Sprintf("the commit of a claim was not answered, %d rows wait until it ends", len(unsure))}
+		return nil, &mysql.Error{Op: "claim rows of " + g.Table.String(), Class: ErrUnreachable, Text: fmt.Sprintf("the commit of a claim was not answered, %d rows wait until it ends", len(unsure))}
 	}
-	if s.features().CanSkipLocked() || !errors.Is(err, ErrBusy) {
+	if s.Server().CanSkipLocked() || !errors.Is(err, ErrBusy) {
 		return claimed, err
 	}
-	if *patience--; *patience < 0 || len(g.refs) == 1 {
+	if *patience--; *patience < 0 || len(g.Refs) == 1 {
 		return nil, nil
 	}
-	half := len(g.refs) / 2
-	for _, refs := range [][]outbox.Ref{g.refs[:half], g.refs[half:]} {
-		rows, err := s.claimSome(ctx, group{g.table, refs}, lease, which, patience)
+	half := len(g.Refs) / 2
+	for _, refs := range [][]outbox.Ref{g.Refs[:half], g.Refs[half:]} {
+		rows, err := s.claimSome(ctx, Group{g.Table, refs}, lease, which, patience)
 		claimed = append(claimed, rows...)
 		if err != nil {
 			return claimed, err
@@ -114,7 +114,7 @@ func (s *Store) claimIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox
 		taken[i] = rows[i].Ref()
 	}
 	_, err = tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s%s SET %s,%s WHERE %s IN (%s)",
-		t.from(), t.byID(), t.nextRetry().set(dueIn(lease)), t.touched(), t.col(words.ColumnID), t.ids(taken)))
+		t.From(), t.ByID(), t.nextRetry().set(dueIn(lease)), t.Touched(), t.Col(words.ColumnID), t.IDs(taken)))
 	return rows, err
 }
 
@@ -124,14 +124,14 @@ func (s *Store) claimQuery(t *Table, refs []outbox.Ref, which claimable) string 
 	switch which {
 	case claimDue:
 	case claimEarly:
-		condition += " OR " + t.col(words.ColumnStatus) + "=" + s.numberText(outbox.Failed)
+		condition += " OR " + t.Col(words.ColumnStatus) + "=" + s.Number(outbox.Failed)
 	case claimParked:
 		condition = s.isParked(t)
 	}
 	skip := ""
-	if s.features().CanSkipLocked() {
+	if s.Server().CanSkipLocked() {
 		skip = " SKIP LOCKED"
 	}
 	return fmt.Sprintf("SELECT %s FROM %s%s WHERE %s IN (%s) AND %s IN (%s) AND (%s) ORDER BY %s FOR UPDATE%s",
-		t.selectList(), t.from(), t.byID(), t.col(words.ColumnID), t.ids(refs), t.col(words.ColumnStatus), s.open(), condition, t.col(words.ColumnID), skip)
+		t.selectList(), t.From(), t.ByID(), t.Col(words.ColumnID), t.IDs(refs), t.Col(words.ColumnStatus), s.open(), condition, t.Col(words.ColumnID), skip)
 }

@@ -21,7 +21,7 @@ func (s *Store) Count(ctx context.Context) (counts map[outbox.Status]int64, olde
 	for _, table := range s.Tables() {
 		var age time.Duration
 		part := map[outbox.Status]int64{}
-		err := s.onTable(ctx, s.scan, "count rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
+		err := s.OnTable(ctx, s.scan, "count rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
 			for status := range outbox.Foreign {
 				if part[status], err = s.countStatus(ctx, conn, t, status); err != nil {
 					return err
@@ -44,7 +44,7 @@ func (s *Store) Count(ctx context.Context) (counts map[outbox.Status]int64, olde
 func (s *Store) countStatus(ctx context.Context, conn *sql.Conn, t *Table, status outbox.Status) (int64, error) {
 	var n int64
 	query := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 FROM %s%s WHERE %s=%s LIMIT %d) AS some",
-		t.from(), t.byDue(), t.col(words.ColumnStatus), s.numberText(status), CountCap)
+		t.From(), t.ByDue(), t.Col(words.ColumnStatus), s.Number(status), CountCap)
 	return n, conn.QueryRowContext(ctx, query).Scan(&n)
 }
 
@@ -52,10 +52,10 @@ func (s *Store) countStatus(ctx context.Context, conn *sql.Conn, t *Table, statu
 func (s *Store) oldestAge(ctx context.Context, conn *sql.Conn, t *Table) (time.Duration, error) {
 	var oldest time.Duration
 	next := t.nextRetry()
-	for _, part := range []string{next.none() + " ORDER BY " + t.col(words.ColumnID), next.due() + " ORDER BY " + string(next)} {
+	for _, part := range []string{next.none() + " ORDER BY " + t.Col(words.ColumnID), next.due() + " ORDER BY " + string(next)} {
 		var seconds sql.NullInt64
 		err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT TIMESTAMPDIFF(SECOND, %s, NOW()) FROM %s%s WHERE %s=%s AND %s LIMIT 1",
-			t.col(words.ColumnCreateTime), t.from(), t.byDue(), t.col(words.ColumnStatus), s.numberText(outbox.Pending), part)).Scan(&seconds)
+			t.Col(words.ColumnCreateTime), t.From(), t.ByDue(), t.Col(words.ColumnStatus), s.Number(outbox.Pending), part)).Scan(&seconds)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return 0, err
 		}

@@ -30,7 +30,7 @@ func (s *Store) Retry(ctx context.Context, f Filter, dryRun bool) (int64, error)
 		}
 	}
 	return s.change(ctx, "retry messages of", f, dryRun, func(t *Table) string {
-		return s.becomes(t, outbox.Failed) + "," + t.col(words.ColumnRetryCount) + "=0," + t.nextRetry().set(dueNow) + "," + t.touched()
+		return s.Becomes(t, outbox.Failed) + "," + t.Col(words.ColumnRetryCount) + "=0," + t.nextRetry().set(dueNow) + "," + t.Touched()
 	})
 }
 
@@ -46,7 +46,7 @@ func (s *Store) Discard(ctx context.Context, f Filter, dryRun bool) (int64, erro
 		}
 	}
 	return s.change(ctx, "discard messages of", f, dryRun, func(t *Table) string {
-		return s.becomes(t, outbox.Discarded) + "," + t.nextRetry().set(noTime) + "," + t.touched()
+		return s.Becomes(t, outbox.Discarded) + "," + t.nextRetry().set(noTime) + "," + t.Touched()
 	})
 }
 
@@ -75,27 +75,27 @@ func (s *Store) changeTable(ctx context.Context, op string, name outbox.Table, f
 	var total int64
 	after, last := "", ""
 	for {
-		size := int64(batchSize)
+		size := int64(BatchSize)
 		if f.Limit > 0 {
 			size = min(size, left-total)
 		}
 		var refs []outbox.Ref
 		var from string
-		err := s.onTable(ctx, s.scan, op, name, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		err := s.OnTable(ctx, s.scan, op, name, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			refs = nil
 			ok, _, err := f.applies(t)
 			if !ok || size <= 0 {
 				return err
 			}
-			from = s.numbers(f.Statuses)
-			condition, indexHint := s.where(t, f)
+			from = s.Numbers(f.Statuses)
+			condition, indexHint := s.Where(t, f)
 			if after != "" {
-				condition += " AND " + t.col(words.ColumnID) + ">" + after
+				condition += " AND " + t.Col(words.ColumnID) + ">" + after
 			}
-			refs, err = readRefs(ctx, conn, t, fmt.Sprintf("SELECT %s,%s FROM %s%s WHERE %s ORDER BY %s LIMIT %d",
-				t.col(words.ColumnID), t.col(words.ColumnMsgID), t.from(), indexHint, condition, t.col(words.ColumnID), size))
+			refs, err = ReadRefs(ctx, conn, t, fmt.Sprintf("SELECT %s,%s FROM %s%s WHERE %s ORDER BY %s LIMIT %d",
+				t.Col(words.ColumnID), t.Col(words.ColumnMsgID), t.From(), indexHint, condition, t.Col(words.ColumnID), size))
 			if len(refs) > 0 {
-				last = t.formatID(refs[len(refs)-1].ID)
+				last = t.FormatID(refs[len(refs)-1].ID)
 			}
 			return err
 		})
@@ -105,7 +105,7 @@ func (s *Store) changeTable(ctx context.Context, op string, name outbox.Table, f
 		after = last
 		n := int64(len(refs))
 		if !dryRun {
-			if n, err = s.update(ctx, s.work, op, refs, from, set); err != nil {
+			if n, err = s.Update(ctx, s.work, op, refs, from, set); err != nil {
 				return total, err
 			}
 		}
@@ -113,10 +113,11 @@ func (s *Store) changeTable(ctx context.Context, op string, name outbox.Table, f
 	}
 }
 
-func (s *Store) numbers(statuses []outbox.Status) string {
+// Numbers renders a list of the stored numbers of statuses.
+func (s *Store) Numbers(statuses []outbox.Status) string {
 	texts := make([]string, len(statuses))
 	for i, status := range statuses {
-		texts[i] = s.numberText(status)
+		texts[i] = s.Number(status)
 	}
 	return strings.Join(texts, ",")
 }

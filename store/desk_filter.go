@@ -51,7 +51,7 @@ func (f Filter) applies(t *Table) (ok bool, before string, err error) {
 	if colon < 0 {
 		return false, "", fmt.Errorf("%w: the cursor must be one that a list has shown", ErrFilter)
 	}
-	if _, err := t.parseID(f.Cursor[colon+1:]); err != nil {
+	if _, err := t.ParseID(f.Cursor[colon+1:]); err != nil {
 		return false, "", fmt.Errorf("%w: the cursor must be one that a list has shown", ErrFilter)
 	}
 	// Tables are listed in the order of their names; those before the cursor's are done.
@@ -64,53 +64,53 @@ func (f Filter) applies(t *Table) (ok bool, before string, err error) {
 	return true, "", nil
 }
 
-// where renders the condition, and the index hint that keeps it cheap.
-func (s *Store) where(t *Table, f Filter) (condition, indexHint string) {
+// Where renders the condition of the messages that the filter chooses, and the index hint that keeps it cheap.
+func (s *Store) Where(t *Table, f Filter) (condition, indexHint string) {
 	var parts []string
 	if len(f.Statuses) > 0 {
-		indexHint = t.byDue()
+		indexHint = t.ByDue()
 		for _, status := range f.Statuses {
 			if status == outbox.Sent || status == outbox.Consumed {
 				// Most rows have these: reading the newest by primary key is quicker than sorting all of them.
 				indexHint = ""
 			}
 		}
-		parts = append(parts, t.col(words.ColumnStatus)+" IN ("+s.numbers(f.Statuses)+")")
+		parts = append(parts, t.Col(words.ColumnStatus)+" IN ("+s.Numbers(f.Statuses)+")")
 	}
 	if len(f.IDs) > 0 {
 		numbers := make([]string, len(f.IDs))
 		for i, id := range f.IDs {
-			numbers[i] = t.formatID(id)
+			numbers[i] = t.FormatID(id)
 		}
-		indexHint = t.byID()
-		parts = append(parts, t.col(words.ColumnID)+" IN ("+strings.Join(numbers, ",")+")")
+		indexHint = t.ByID()
+		parts = append(parts, t.Col(words.ColumnID)+" IN ("+strings.Join(numbers, ",")+")")
 	}
 	if len(f.MsgIDs) > 0 {
 		quoted := make([]string, len(f.MsgIDs))
 		for i, id := range f.MsgIDs {
-			quoted[i] = t.msgID(id)
+			quoted[i] = t.QuoteMsgID(id)
 		}
 		indexHint = ""
-		parts = append(parts, t.col(words.ColumnMsgID)+" IN ("+strings.Join(quoted, ",")+")")
+		parts = append(parts, t.Col(words.ColumnMsgID)+" IN ("+strings.Join(quoted, ",")+")")
 	}
 	if f.Topic != "" {
-		parts = append(parts, t.exactTopic()+"="+mysql.Literal(f.Topic))
+		parts = append(parts, t.ExactTopic()+"="+mysql.Literal(f.Topic))
 	}
 	if f.Key != "" {
 		key := words.ColumnMsgID
 		if t.HasKey {
 			key = words.ColumnKey
 		}
-		parts = append(parts, t.col(key)+"="+t.text(key, f.Key))
+		parts = append(parts, t.Col(key)+"="+t.text(key, f.Key))
 	}
 	if f.OlderThan > 0 {
-		parts = append(parts, t.col(words.ColumnCreateTime)+"<=NOW()-"+mysql.Interval(f.OlderThan))
+		parts = append(parts, t.Col(words.ColumnCreateTime)+"<=NOW()-"+mysql.Interval(f.OlderThan))
 	}
 	if f.NewerThan > 0 {
-		parts = append(parts, t.col(words.ColumnCreateTime)+">=NOW()-"+mysql.Interval(f.NewerThan))
+		parts = append(parts, t.Col(words.ColumnCreateTime)+">=NOW()-"+mysql.Interval(f.NewerThan))
 	}
 	if f.Error != "" {
-		parts = append(parts, t.col(words.ColumnLastError)+" LIKE "+t.text(words.ColumnLastError, "%"+likeEscaper.Replace(f.Error)+"%"))
+		parts = append(parts, t.Col(words.ColumnLastError)+" LIKE "+t.text(words.ColumnLastError, "%"+likeEscaper.Replace(f.Error)+"%"))
 	}
 	if len(parts) == 0 {
 		return "TRUE", indexHint

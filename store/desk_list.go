@@ -60,7 +60,7 @@ func (s *Store) messages(ctx context.Context, f Filter, contents bool) ([]Messag
 			break
 		}
 		var some []Message
-		err := s.onTable(ctx, s.scan, "list messages of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		err := s.OnTable(ctx, s.scan, "list messages of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			ok, before, err := f.applies(t)
 			if !ok {
 				return err
@@ -77,14 +77,14 @@ func (s *Store) messages(ctx context.Context, f Filter, contents bool) ([]Messag
 }
 
 func (s *Store) tableMessages(ctx context.Context, conn *sql.Conn, t *Table, f Filter, before string, limit int, contents bool) ([]Message, error) {
-	condition, indexHint := s.where(t, f)
+	condition, indexHint := s.Where(t, f)
 	if before != "" {
-		condition += " AND " + t.col(words.ColumnID) + "<" + before
+		condition += " AND " + t.Col(words.ColumnID) + "<" + before
 	}
-	id := t.col(words.ColumnID)
+	id := t.Col(words.ColumnID)
 	// The ids are found first, so that a sort never carries bodies.
 	query := fmt.Sprintf("SELECT %s FROM %s JOIN (SELECT %s AS chosen FROM %s%s WHERE %s ORDER BY %s DESC LIMIT %d) AS some ON %s=some.chosen ORDER BY %s DESC",
-		t.messageList(contents), t.from(), id, t.from(), indexHint, condition, id, limit, id, id)
+		t.MessageList(contents), t.From(), id, t.From(), indexHint, condition, id, limit, id, id)
 	rows, err := conn.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (s *Store) tableMessages(ctx context.Context, conn *sql.Conn, t *Table, f F
 	defer closeRows(rows)
 	var found []Message
 	for rows.Next() {
-		m, err := s.scanMessage(rows, t)
+		m, err := s.ScanMessage(rows, t)
 		if err != nil {
 			return nil, err
 		}
@@ -101,26 +101,26 @@ func (s *Store) tableMessages(ctx context.Context, conn *sql.Conn, t *Table, f F
 	return found, rows.Err()
 }
 
-// messageList renders selectList and what a Message has beyond the row.
-func (t *Table) messageList(contents bool) string {
-	updated := "CONCAT(" + t.col(words.ColumnUpdateTime) + ")"
+// MessageList renders the columns that ScanMessage reads; contents asks for the bodies too.
+func (t *Table) MessageList(contents bool) string {
+	updated := "CONCAT(" + t.Col(words.ColumnUpdateTime) + ")"
 	if t.cols[words.ColumnUpdateTime].Type == "timestamp" {
-		updated = "UNIX_TIMESTAMP(" + t.col(words.ColumnUpdateTime) + ")"
+		updated = "UNIX_TIMESTAMP(" + t.Col(words.ColumnUpdateTime) + ")"
 	}
 	lastError := "NULL"
 	if t.HasLastError {
-		lastError = t.col(words.ColumnLastError)
+		lastError = t.Col(words.ColumnLastError)
 	}
 	list := t.selectList()
 	if !contents {
-		list = strings.Replace(list, t.col(words.ColumnContent), "NULL", 1)
+		list = strings.Replace(list, t.Col(words.ColumnContent), "NULL", 1)
 	}
 	return fmt.Sprintf("%s,COALESCE(LENGTH(%s),0),%s,%s,TIMESTAMPDIFF(SECOND,%s,NOW()),TIMESTAMPDIFF(SECOND,NOW(),%s)",
-		list, t.col(words.ColumnContent), updated, lastError, t.col(words.ColumnCreateTime), t.col(words.ColumnNextRetryTime))
+		list, t.Col(words.ColumnContent), updated, lastError, t.Col(words.ColumnCreateTime), t.Col(words.ColumnNextRetryTime))
 }
 
-// scanMessage reads what messageList lists, and what is selected behind it into more.
-func (s *Store) scanMessage(rows *sql.Rows, t *Table, more ...any) (Message, error) {
+// ScanMessage reads what MessageList lists, and what is selected behind it into more.
+func (s *Store) ScanMessage(rows *sql.Rows, t *Table, more ...any) (Message, error) {
 	var raw [len(rowColumns)]sql.RawBytes
 	var updated, lastError sql.RawBytes
 	var age, due sql.NullInt64
@@ -144,7 +144,7 @@ func (s *Store) scanMessage(rows *sql.Rows, t *Table, more ...any) (Message, err
 	m.Updated, m.LastError = t.timeText(words.ColumnUpdateTime, updated), string(lastError)
 	const most = int64(200 * 365 * 24 * time.Hour / time.Second) // a parked row is due later than a duration can tell
 	m.Age, m.Due = time.Duration(age.Int64)*time.Second, time.Duration(min(due.Int64, most))*time.Second
-	m.Cursor = t.String() + ":" + t.formatID(row.ID)
+	m.Cursor = t.String() + ":" + t.FormatID(row.ID)
 	return m, nil
 }
 

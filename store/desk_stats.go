@@ -41,7 +41,7 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	var stats Stats
 	for _, table := range s.Tables() {
 		ts := TableStats{Table: table.Table}
-		err := s.onTable(ctx, s.scan, "count rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
+		err := s.OnTable(ctx, s.scan, "count rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
 			ts.Counts, ts.Topics = map[outbox.Status]int64{}, nil
 			for status := range outbox.Foreign {
 				if ts.Counts[status], err = s.countStatus(ctx, conn, t, status); err != nil {
@@ -69,7 +69,7 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 func (s *Store) topicStats(ctx context.Context, conn *sql.Conn, t *Table, status outbox.Status) ([]TopicStats, error) {
 	query := fmt.Sprintf("SELECT topic, COUNT(*), COALESCE(MAX(age),0), COALESCE(MAX(retries),0) FROM"+
 		" (SELECT %s AS topic, TIMESTAMPDIFF(SECOND, %s, NOW()) AS age, %s AS retries FROM %s%s WHERE %s=%s LIMIT %d) AS some GROUP BY topic ORDER BY 2 DESC, 1 LIMIT 1000",
-		t.exactTopic(), t.col(words.ColumnCreateTime), t.col(words.ColumnRetryCount), t.from(), t.byDue(), t.col(words.ColumnStatus), s.numberText(status), CountCap)
+		t.ExactTopic(), t.Col(words.ColumnCreateTime), t.Col(words.ColumnRetryCount), t.From(), t.ByDue(), t.Col(words.ColumnStatus), s.Number(status), CountCap)
 	rows, err := conn.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err

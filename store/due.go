@@ -17,7 +17,7 @@ import (
 // nextRetry is the quoted column.
 type nextRetry string
 
-func (t *Table) nextRetry() nextRetry { return nextRetry(t.col(words.ColumnNextRetryTime)) }
+func (t *Table) nextRetry() nextRetry { return nextRetry(t.Col(words.ColumnNextRetryTime)) }
 
 // value is what the column is set to, as SQL.
 type value string
@@ -68,7 +68,7 @@ func (n nextRetry) within(d time.Duration) string {
 func (t *Table) claimed(lease time.Duration) string {
 	next, seconds := t.nextRetry(), int64(lease/time.Second)
 	return fmt.Sprintf("%s AND TIMESTAMPDIFF(SECOND,%s,%s) BETWEEN %d AND %d",
-		next.within(lease), t.col(words.ColumnUpdateTime), next, seconds-1, seconds+1)
+		next.within(lease), t.Col(words.ColumnUpdateTime), next, seconds-1, seconds+1)
 }
 
 // Slot stands for one key of one topic: a second far in the future, which is the next_retry_time of the key's parked rows.
@@ -131,7 +131,7 @@ func (s *Store) CanPark() error {
 	for _, t := range s.Tables() {
 		if t.cols[words.ColumnNextRetryTime].Type != "datetime" {
 			errs = append(errs, fmt.Errorf("%s: router.after_dead: hold needs %s to be a DATETIME, which reaches far enough: change the column, or use release",
-				t.Table, t.col(words.ColumnNextRetryTime)))
+				t.Table, t.Col(words.ColumnNextRetryTime)))
 		}
 	}
 	return errors.Join(errs...)

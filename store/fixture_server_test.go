@@ -97,9 +97,9 @@ func (d *desk) fill(t testing.TB, n int, topic, nextRetry string) []outbox.Ref {
 	tx, err := d.db.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	refs := make([]outbox.Ref, 0, n)
-	for from := 1; from <= n; from += batchSize {
+	for from := 1; from <= n; from += BatchSize {
 		var values []string
-		for id := from; id < from+batchSize && id <= n; id++ {
+		for id := from; id < from+BatchSize && id <= n; id++ {
 			ref := outbox.Ref{Table: d.table, ID: uint64(id), MsgID: fmt.Sprintf("%08d-0000-4000-8000-000000000000", id)} //nolint:gosec // positive
 			refs = append(refs, ref)
 			values = append(values, fmt.Sprintf("(%d,'%s','%s','{\"order_id\":%d,\"text\":\"0123456789012345678901234567890123456789\"}',0,%s,NOW()-INTERVAL 1 MINUTE,NOW())",

@@ -144,7 +144,7 @@ func (t *Table) complete(columns outbox.Columns) []string {
 		}
 	}
 	if len(added) > 0 {
-		statements = append(statements, "ALTER TABLE "+t.from()+" "+strings.Join(added, ", ")+";")
+		statements = append(statements, "ALTER TABLE "+t.From()+" "+strings.Join(added, ", ")+";")
 	}
 	if t.due == "" {
 		statements = append(statements, t.addDueIndex())

@@ -108,13 +108,13 @@ func (i *inspection) shape(t *Table) {
 		i.report.OK("engine of "+name, "InnoDB")
 	} else {
 		i.report.Fail("engine of "+name, fmt.Sprintf("%s has no transactions: a message and its business data are not written together", t.engine),
-			"ALTER TABLE "+t.from()+" ENGINE=InnoDB;")
+			"ALTER TABLE "+t.From()+" ENGINE=InnoDB;")
 	}
 	if t.primary != "" {
 		i.report.OK("primary key of "+name, "marks find their rows by index "+t.primary)
 	} else {
 		i.report.Fail("primary key of "+name, "no unique index on "+t.cols[words.ColumnID].Name+" alone: each mark reads and locks the whole table",
-			"ALTER TABLE "+t.from()+" ADD UNIQUE KEY ("+t.col(words.ColumnID)+");")
+			"ALTER TABLE "+t.From()+" ADD UNIQUE KEY ("+t.Col(words.ColumnID)+");")
 	}
 	if t.due != "" {
 		i.report.OK("sweep index of "+name, "due rows are found by index "+t.due)
@@ -125,7 +125,7 @@ func (i *inspection) shape(t *Table) {
 		i.report.OK("unique msg_id of "+name, "consumers can tell messages apart by it")
 	} else {
 		i.report.Warn("unique msg_id of "+name, "two messages may carry the same msg_id, and consumers would drop one of them",
-			"ALTER TABLE "+t.from()+" ADD UNIQUE KEY ("+t.col(words.ColumnMsgID)+");")
+			"ALTER TABLE "+t.From()+" ADD UNIQUE KEY ("+t.Col(words.ColumnMsgID)+");")
 	}
 	if t.HasLastError {
 		i.report.OK("last_error of "+name, "the table keeps why a message could not be sent")
@@ -138,7 +138,7 @@ func (i *inspection) shape(t *Table) {
 }
 
 func (t *Table) addDueIndex() string {
-	return "CREATE INDEX idx_status_retry ON " + t.from() + " (" + t.col(words.ColumnStatus) + ", " + t.col(words.ColumnNextRetryTime) + ");"
+	return "CREATE INDEX idx_status_retry ON " + t.From() + " (" + t.Col(words.ColumnStatus) + ", " + t.Col(words.ColumnNextRetryTime) + ");"
 }
 
 // probe is a statement that needs one privilege and touches no row.
@@ -148,14 +148,14 @@ type probe struct {
 
 func (t *Table) probes() []probe {
 	// Constants, since reading a column would need SELECT too.
-	assignments := []string{t.col(words.ColumnStatus) + "=0", t.col(words.ColumnRetryCount) + "=0", t.nextRetry().set(noTime), t.touched()}
+	assignments := []string{t.Col(words.ColumnStatus) + "=0", t.Col(words.ColumnRetryCount) + "=0", t.nextRetry().set(noTime), t.Touched()}
 	if t.HasLastError {
-		assignments = append(assignments, t.col(words.ColumnLastError)+"=NULL")
+		assignments = append(assignments, t.Col(words.ColumnLastError)+"=NULL")
 	}
 	// A condition that is false without looking at a column needs no privilege but the one that is probed.
 	return []probe{
-		{"SELECT", "SELECT " + t.selectList() + " FROM " + t.from() + " LIMIT 0", "nothing can be swept or looked up"},
-		{"UPDATE", "UPDATE " + t.from() + " SET " + strings.Join(assignments, ",") + " WHERE 1=0", "no row can be marked, so every message would stay pending and be sent again"},
+		{"SELECT", "SELECT " + t.selectList() + " FROM " + t.From() + " LIMIT 0", "nothing can be swept or looked up"},
+		{"UPDATE", "UPDATE " + t.From() + " SET " + strings.Join(assignments, ",") + " WHERE 1=0", "no row can be marked, so every message would stay pending and be sent again"},
 	}
 }
 

@@ -16,20 +16,20 @@ func TestBatches(t *testing.T) {
 	t.Parallel()
 	a, b := outbox.Table{Name: "a"}, outbox.Table{Name: "b"}
 	var refs []outbox.Ref
-	for i := range batchSize + 1 {
+	for i := range BatchSize + 1 {
 		refs = append(refs, outbox.Ref{Table: a, ID: uint64(i)}, outbox.Ref{Table: b, ID: uint64(i)}) //nolint:gosec // positive
 	}
-	groups := byTable(refs)
+	groups := ByTable(refs)
 	require.Len(t, groups, 4)
 	for i, want := range []struct {
 		table outbox.Table
 		n     int
-	}{{a, batchSize}, {b, batchSize}, {a, 1}, {b, 1}} {
-		assert.Equal(t, want.table, groups[i].table)
-		assert.Len(t, groups[i].refs, want.n)
+	}{{a, BatchSize}, {b, BatchSize}, {a, 1}, {b, 1}} {
+		assert.Equal(t, want.table, groups[i].Table)
+		assert.Len(t, groups[i].Refs, want.n)
 	}
-	assert.EqualValues(t, batchSize, groups[2].refs[0].ID)
-	assert.Empty(t, byTable(nil))
+	assert.EqualValues(t, BatchSize, groups[2].Refs[0].ID)
+	assert.Empty(t, ByTable(nil))
 	failures := make([]Failure, 201)
 	assert.Len(t, failuresByTable(failures), 2)
 }
@@ -48,24 +48,24 @@ func TestTimeTexts(t *testing.T) {
 func TestFitError(t *testing.T) {
 	t.Parallel()
 	table := Table{cols: map[string]mysql.Column{"last_error": {Type: "varchar", Chars: 3}}}
-	assert.Equal(t, "ééé", table.fitError("éééé"))
-	assert.Equal(t, "a?b", table.fitError("a\xff\xfeb"))
+	assert.Equal(t, "ééé", table.FitError("éééé"))
+	assert.Equal(t, "a?b", table.FitError("a\xff\xfeb"))
 	table.cols[words.ColumnLastError] = mysql.Column{Type: "tinytext", Chars: 255}
-	assert.Len(t, []rune(table.fitError(strings.Repeat("中", 100))), 63)
+	assert.Len(t, []rune(table.FitError(strings.Repeat("中", 100))), 63)
 }
 
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	signed, unsigned := Table{}, Table{Unsigned: true}
 	for text, id := range map[string]uint64{"-1": 1<<64 - 1, "-9223372036854775808": 1 << 63, "7": 7} {
-		got, err := signed.parseID(text)
+		got, err := signed.ParseID(text)
 		require.NoError(t, err)
 		assert.Equal(t, id, got)
-		assert.Equal(t, text, signed.formatID(id))
+		assert.Equal(t, text, signed.FormatID(id))
 	}
-	got, err := unsigned.parseID("18446744073709551615")
+	got, err := unsigned.ParseID("18446744073709551615")
 	require.NoError(t, err)
-	assert.Equal(t, "18446744073709551615", unsigned.formatID(got))
+	assert.Equal(t, "18446744073709551615", unsigned.FormatID(got))
 	assert.Negative(t, signed.byIDOrder(1<<64-1, 1), "-1 comes before 1")
 	assert.Positive(t, unsigned.byIDOrder(1<<64-1, 1))
 }

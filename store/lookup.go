@@ -22,14 +22,14 @@ type Found struct {
 // found in their history.
 func (s *Store) Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]Found, error) {
 	found := make(map[outbox.Ref]Found, len(refs))
-	for _, g := range byTable(refs) {
-		wanted := make(map[outbox.Ref]bool, len(g.refs))
-		for _, ref := range g.refs {
+	for _, g := range ByTable(refs) {
+		wanted := make(map[outbox.Ref]bool, len(g.Refs))
+		for _, ref := range g.Refs {
 			wanted[ref] = true
 		}
-		err := s.onTable(ctx, s.work, "look up rows of", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-			rows, err := conn.QueryContext(ctx, "SELECT "+t.col(words.ColumnID)+","+t.col(words.ColumnMsgID)+","+t.col(words.ColumnStatus)+","+
-				t.nextRetry().timed()+" FROM "+t.from()+t.byID()+" WHERE "+t.col(words.ColumnID)+" IN ("+t.ids(g.refs)+")")
+		err := s.OnTable(ctx, s.work, "look up rows of", g.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+			rows, err := conn.QueryContext(ctx, "SELECT "+t.Col(words.ColumnID)+","+t.Col(words.ColumnMsgID)+","+t.Col(words.ColumnStatus)+","+
+				t.nextRetry().timed()+" FROM "+t.From()+t.ByID()+" WHERE "+t.Col(words.ColumnID)+" IN ("+t.IDs(g.Refs)+")")
 			if err != nil {
 				return err
 			}
@@ -41,11 +41,11 @@ func (s *Store) Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]F
 				if err := rows.Scan(&id, &msgID, &status, &hasNext); err != nil {
 					return err
 				}
-				number, err := t.parseID(string(id))
+				number, err := t.ParseID(string(id))
 				if err != nil {
 					return err
 				}
-				if ref := (outbox.Ref{Table: g.table, ID: number, MsgID: string(msgID)}); wanted[ref] {
+				if ref := (outbox.Ref{Table: g.Table, ID: number, MsgID: string(msgID)}); wanted[ref] {
 					found[ref] = Found{Status: s.cfg.Statuses.Of(status), HasNextRetry: hasNext}
 				}
 			}
@@ -65,16 +65,16 @@ func (s *Store) Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]F
 func (s *Store) LastIDs(ctx context.Context) (map[outbox.Table]uint64, error) {
 	last := map[outbox.Table]uint64{}
 	for _, table := range s.Tables() {
-		err := s.onTable(ctx, s.work, "read the last id of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		err := s.OnTable(ctx, s.work, "read the last id of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			var id string
-			err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s DESC LIMIT 1", t.col(words.ColumnID), t.from(), t.col(words.ColumnID))).Scan(&id)
+			err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s DESC LIMIT 1", t.Col(words.ColumnID), t.From(), t.Col(words.ColumnID))).Scan(&id)
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			number, err := t.parseID(id)
+			number, err := t.ParseID(id)
 			last[t.Table] = number
 			return err
 		})
@@ -90,8 +90,8 @@ func (s *Store) LastIDs(ctx context.Context) (map[outbox.Table]uint64, error) {
 func (s *Store) Unrecorded(ctx context.Context, last map[outbox.Table]uint64, limit int) ([]outbox.Ref, error) {
 	for table, id := range last {
 		var refs []outbox.Ref
-		err := s.onTable(ctx, s.scan, "read pending rows of", table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
-			refs, err = readRefs(ctx, conn, t, s.unrecordedQuery(t, id, limit))
+		err := s.OnTable(ctx, s.scan, "read pending rows of", table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
+			refs, err = ReadRefs(ctx, conn, t, s.unrecordedQuery(t, id, limit))
 			return err
 		})
 		if unlessGone(err) != nil || len(refs) > 0 {
@@ -104,6 +104,6 @@ func (s *Store) Unrecorded(ctx context.Context, last map[outbox.Table]uint64, li
 // unrecordedQuery reads one range of the index, in which the rows stand by id.
 func (s *Store) unrecordedQuery(t *Table, last uint64, limit int) string {
 	return fmt.Sprintf("SELECT %s,%s FROM %s%s WHERE %s=%s AND %s AND %s<=%s ORDER BY %s LIMIT %d",
-		t.col(words.ColumnID), t.col(words.ColumnMsgID), t.from(), t.byDue(), t.col(words.ColumnStatus), s.numberText(outbox.Pending), t.nextRetry().none(),
-		t.col(words.ColumnID), t.formatID(last), t.col(words.ColumnID), limit)
+		t.Col(words.ColumnID), t.Col(words.ColumnMsgID), t.From(), t.ByDue(), t.Col(words.ColumnStatus), s.Number(outbox.Pending), t.nextRetry().none(),
+		t.Col(words.ColumnID), t.FormatID(last), t.Col(words.ColumnID), limit)
 }

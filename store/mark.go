@@ -17,8 +17,8 @@ import (
 // with acks=all. It waits for a row that is in the binlog but not yet readable, and may be repeated. The number of rows
 // that the server says it changed is for metrics only.
 func (s *Store) MarkSent(ctx context.Context, refs []outbox.Ref) (changed int64, err error) {
-	return s.update(ctx, s.marks, "mark rows sent in", refs, s.open(), func(t *Table) string {
-		return s.becomes(t, outbox.Sent) + "," + t.touched()
+	return s.Update(ctx, s.marks, "mark rows sent in", refs, s.open(), func(t *Table) string {
+		return s.Becomes(t, outbox.Sent) + "," + t.Touched()
 	})
 }
 
@@ -70,7 +70,7 @@ func (s *Store) MarkFailed(ctx context.Context, failures []Failure) ([]outbox.Re
 // failSome counts the failures of one batch in one transaction. When the answer to a commit is lost the batch is tried
 // again, and the retry_count that the first try saw tells whether its work has been done. That is what Memory keeps.
 func (s *Store) failSome(ctx context.Context, g failureGroup) (dead []outbox.Ref, err error) {
-	err = s.onTable(ctx, s.work, "mark rows failed in", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	err = s.OnTable(ctx, s.work, "mark rows failed in", g.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		return mysql.Transact(ctx, conn, func(tx *sql.Tx) (err error) {
 			dead, err = s.failIn(ctx, tx, t, g.failures)
 			return err
@@ -125,9 +125,9 @@ func (s *Store) lockCounts(ctx context.Context, tx *sql.Tx, t *Table, failures [
 		refs[i] = f.Ref
 	}
 	found := map[outbox.Ref]counted{}
-	status := t.col(words.ColumnStatus)
-	query := "SELECT " + t.col(words.ColumnID) + "," + t.col(words.ColumnMsgID) + ",COALESCE(" + t.col(words.ColumnRetryCount) + ",0)," + status + " IN (" + s.open() + ") FROM " +
-		t.from() + t.byID() + " WHERE " + t.col(words.ColumnID) + " IN (" + t.ids(refs) + ") AND " + status + " IN (" + s.open() + "," +
+	status := t.Col(words.ColumnStatus)
+	query := "SELECT " + t.Col(words.ColumnID) + "," + t.Col(words.ColumnMsgID) + ",COALESCE(" + t.Col(words.ColumnRetryCount) + ",0)," + status + " IN (" + s.open() + ") FROM " +
+		t.From() + t.ByID() + " WHERE " + t.Col(words.ColumnID) + " IN (" + t.IDs(refs) + ") AND " + status + " IN (" + s.open() + "," +
 		strconv.Itoa(s.number(outbox.Dead)) + ") FOR UPDATE"
 	rows, err := tx.QueryContext(ctx, query)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Store) lockCounts(ctx context.Context, tx *sql.Tx, t *Table, failures [
 		if err := rows.Scan(&id, &msgID, &c.retries, &c.open); err != nil {
 			return nil, err
 		}
-		number, err := t.parseID(string(id))
+		number, err := t.ParseID(string(id))
 		if err != nil {
 			return nil, err
 		}
@@ -151,26 +151,26 @@ func (s *Store) lockCounts(ctx context.Context, tx *sql.Tx, t *Table, failures [
 }
 
 func (s *Store) countFailure(ctx context.Context, tx *sql.Tx, t *Table, f Failure, dead bool) error {
-	set := []string{s.becomes(t, outbox.Failed), t.nextRetry().set(dueIn(f.Delay))}
+	set := []string{s.Becomes(t, outbox.Failed), t.nextRetry().set(dueIn(f.Delay))}
 	if dead {
-		set = []string{s.becomes(t, outbox.Dead), t.nextRetry().set(noTime)}
+		set = []string{s.Becomes(t, outbox.Dead), t.nextRetry().set(noTime)}
 	}
-	set = append(set, t.col(words.ColumnRetryCount)+"=COALESCE("+t.col(words.ColumnRetryCount)+",0)+1", t.touched())
+	set = append(set, t.Col(words.ColumnRetryCount)+"=COALESCE("+t.Col(words.ColumnRetryCount)+",0)+1", t.Touched())
 	if t.HasLastError {
-		set = append(set, t.col(words.ColumnLastError)+"="+mysql.Literal(t.fitError(f.Error)))
+		set = append(set, t.Col(words.ColumnLastError)+"="+mysql.Literal(t.FitError(f.Error)))
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE "+t.from()+t.byID()+" SET "+strings.Join(set, ",")+" WHERE "+t.these([]outbox.Ref{f.Ref})+
-		" AND "+t.col(words.ColumnStatus)+" IN ("+s.open()+")")
+	_, err := tx.ExecContext(ctx, "UPDATE "+t.From()+t.ByID()+" SET "+strings.Join(set, ",")+" WHERE "+t.These([]outbox.Ref{f.Ref})+
+		" AND "+t.Col(words.ColumnStatus)+" IN ("+s.open()+")")
 	return err
 }
 
 // MarkDead moves messages that can never be sent to dead, with the reason. A person decides about them.
 func (s *Store) MarkDead(ctx context.Context, failures []Failure) error {
 	for _, f := range failures {
-		_, err := s.update(ctx, s.work, "mark rows dead in", []outbox.Ref{f.Ref}, s.open(), func(t *Table) string {
-			set := s.becomes(t, outbox.Dead) + "," + t.nextRetry().set(noTime) + "," + t.touched()
+		_, err := s.Update(ctx, s.work, "mark rows dead in", []outbox.Ref{f.Ref}, s.open(), func(t *Table) string {
+			set := s.Becomes(t, outbox.Dead) + "," + t.nextRetry().set(noTime) + "," + t.Touched()
 			if t.HasLastError {
-				set += "," + t.col(words.ColumnLastError) + "=" + mysql.Literal(t.fitError(f.Error))
+				set += "," + t.Col(words.ColumnLastError) + "=" + mysql.Literal(t.FitError(f.Error))
 			}
 			return set
 		})
@@ -181,8 +181,8 @@ func (s *Store) MarkDead(ctx context.Context, failures []Failure) error {
 	return nil
 }
 
-// fitError cuts a text to what the last_error column takes, and makes it valid UTF-8.
-func (t *Table) fitError(text string) string {
+// FitError cuts a text to what the last_error column takes, and makes it valid UTF-8.
+func (t *Table) FitError(text string) string {
 	text = strings.ToValidUTF8(text, "?")
 	limit := int(t.cols[words.ColumnLastError].Chars)
 	if strings.HasSuffix(t.cols[words.ColumnLastError].Type, "text") {

@@ -124,7 +124,7 @@ func TestS36MarkByMsgIDInAnyCharacterSet(t *testing.T) {
 			require.NoError(t, err)
 			assert.Contains(t, found, refs[0], tc.charset)
 			table := d.Tables()[0]
-			plan := d.plan(t, "UPDATE "+table.from()+table.byID()+" SET status=1 WHERE "+table.these(refs)+" AND status IN (0,2)")
+			plan := d.plan(t, "UPDATE "+table.From()+table.ByID()+" SET status=1 WHERE "+table.These(refs)+" AND status IN (0,2)")
 			assert.Contains(t, plan, "PRIMARY", tc.charset)
 			assert.NotContains(t, plan, `"ALL"`, tc.charset)
 			changed, err := d.MarkSent(t.Context(), refs)

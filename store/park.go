@@ -15,7 +15,7 @@ import (
 
 // isParked renders the condition of parked rows.
 func (s *Store) isParked(t *Table) string {
-	return t.col(words.ColumnStatus) + "=" + s.numberText(outbox.Pending) + " AND " + t.nextRetry().parked()
+	return t.Col(words.ColumnStatus) + "=" + s.Number(outbox.Pending) + " AND " + t.nextRetry().parked()
 }
 
 // Parking is a row and the slot to park it in.
@@ -24,7 +24,7 @@ type Parking struct {
 	Slot Slot
 }
 
-// parkBatch is less than batchSize, because each row comes with its time.
+// parkBatch is less than BatchSize, because each row comes with its time.
 const parkBatch = 500
 
 // Park leaves pending and failed rows in the table until somebody claims them by ClaimParked: they are pending, and due in a
@@ -51,14 +51,14 @@ func (s *Store) parkSome(ctx context.Context, rows []Parking) error {
 	for i := range rows {
 		refs[i] = rows[i].Ref
 	}
-	_, err := s.update(ctx, s.marks, "park rows of", refs, s.open(), func(t *Table) string {
+	_, err := s.Update(ctx, s.marks, "park rows of", refs, s.open(), func(t *Table) string {
 		var slot strings.Builder
-		slot.WriteString("CASE " + t.col(words.ColumnID))
+		slot.WriteString("CASE " + t.Col(words.ColumnID))
 		for _, p := range rows {
-			slot.WriteString(" WHEN " + t.formatID(p.ID) + " THEN " + string(p.Slot.value()))
+			slot.WriteString(" WHEN " + t.FormatID(p.ID) + " THEN " + string(p.Slot.value()))
 		}
 		slot.WriteString(" END")
-		return s.becomes(t, outbox.Pending) + "," + t.touched() + "," + t.nextRetry().set(value(slot.String()))
+		return s.Becomes(t, outbox.Pending) + "," + t.Touched() + "," + t.nextRetry().set(value(slot.String()))
 	})
 	return err
 }
@@ -71,9 +71,9 @@ func (s *Store) Parked(ctx context.Context, slot Slot, limit int) ([]outbox.Row,
 			break
 		}
 		var some []outbox.Row
-		err := s.onTable(ctx, s.scan, "read parked rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
-			some, err = s.readRows(ctx, conn, t, fmt.Sprintf("SELECT %s FROM %s%s WHERE %s=%s AND %s ORDER BY %s LIMIT %d", t.selectList(), t.from(), t.byDue(),
-				t.col(words.ColumnStatus), s.numberText(outbox.Pending), t.nextRetry().parkedIn(slot), t.col(words.ColumnID), limit-len(found)))
+		err := s.OnTable(ctx, s.scan, "read parked rows of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
+			some, err = s.readRows(ctx, conn, t, fmt.Sprintf("SELECT %s FROM %s%s WHERE %s=%s AND %s ORDER BY %s LIMIT %d", t.selectList(), t.From(), t.ByDue(),
+				t.Col(words.ColumnStatus), s.Number(outbox.Pending), t.nextRetry().parkedIn(slot), t.Col(words.ColumnID), limit-len(found)))
 			return err
 		})
 		if unlessGone(err) != nil {
@@ -93,7 +93,7 @@ func (s *Store) ClaimParked(ctx context.Context, refs []outbox.Ref, lease time.D
 func (s *Store) ParkedSlots(ctx context.Context) ([]Slot, error) {
 	var found []Slot
 	err := s.eachTable(ctx, "look for parked rows of", func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		times, err := mysql.Texts(ctx, conn, "SELECT DISTINCT "+string(t.nextRetry())+" FROM "+t.from()+t.byDue()+" WHERE "+s.isParked(t))
+		times, err := mysql.Texts(ctx, conn, "SELECT DISTINCT "+string(t.nextRetry())+" FROM "+t.From()+t.ByDue()+" WHERE "+s.isParked(t))
 		for _, text := range times {
 			if slot, ok := slotAt(text); ok {
 				found = append(found, slot)
@@ -109,7 +109,7 @@ func (s *Store) CountParked(ctx context.Context) (rows, keys int64, err error) {
 	err = s.eachTable(ctx, "count parked rows of", func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		var n, k int64
 		err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), COUNT(DISTINCT due) FROM (SELECT %s AS due FROM %s%s WHERE %s LIMIT %d) AS some",
-			t.nextRetry(), t.from(), t.byDue(), s.isParked(t), CountCap)).Scan(&n, &k)
+			t.nextRetry(), t.From(), t.ByDue(), s.isParked(t), CountCap)).Scan(&n, &k)
 		rows, keys = rows+n, keys+k
 		return err
 	})
@@ -120,13 +120,13 @@ func (s *Store) CountParked(ctx context.Context) (rows, keys int64, err error) {
 func (s *Store) DeadLetters(ctx context.Context) (map[outbox.Table][]uint64, error) {
 	dead := map[outbox.Table][]uint64{}
 	err := s.eachTable(ctx, "look for dead letters of", func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		texts, err := mysql.Texts(ctx, conn, "SELECT "+t.col(words.ColumnID)+" FROM "+t.from()+t.byDue()+" WHERE "+t.col(words.ColumnStatus)+"="+s.numberText(outbox.Dead))
+		texts, err := mysql.Texts(ctx, conn, "SELECT "+t.Col(words.ColumnID)+" FROM "+t.From()+t.ByDue()+" WHERE "+t.Col(words.ColumnStatus)+"="+s.Number(outbox.Dead))
 		if err != nil {
 			return err
 		}
 		ids := make([]uint64, len(texts))
 		for i, text := range texts {
-			if ids[i], err = t.parseID(text); err != nil {
+			if ids[i], err = t.ParseID(text); err != nil {
 				return err
 			}
 		}
@@ -148,9 +148,9 @@ func (s *Store) ReadDead(ctx context.Context, table outbox.Table, ids []uint64, 
 		}
 		ids = ids[len(refs):]
 		var rows []outbox.Row
-		err := s.onTable(ctx, s.scan, "read dead letters of", table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
-			rows, err = s.readRows(ctx, conn, t, "SELECT "+t.selectList()+" FROM "+t.from()+t.byID()+" WHERE "+t.col(words.ColumnID)+" IN ("+t.ids(refs)+") AND "+
-				t.col(words.ColumnStatus)+"="+s.numberText(outbox.Dead))
+		err := s.OnTable(ctx, s.scan, "read dead letters of", table, func(ctx context.Context, conn *sql.Conn, t *Table) (err error) {
+			rows, err = s.readRows(ctx, conn, t, "SELECT "+t.selectList()+" FROM "+t.From()+t.ByID()+" WHERE "+t.Col(words.ColumnID)+" IN ("+t.IDs(refs)+") AND "+
+				t.Col(words.ColumnStatus)+"="+s.Number(outbox.Dead))
 			return err
 		})
 		if err != nil {
@@ -166,7 +166,7 @@ func (s *Store) ReadDead(ctx context.Context, table outbox.Table, ids []uint64, 
 // eachTable runs do on each table; one that is gone is left out.
 func (s *Store) eachTable(ctx context.Context, op string, do func(context.Context, *sql.Conn, *Table) error) error {
 	for _, table := range s.Tables() {
-		if err := s.onTable(ctx, s.scan, op, table.Table, do); err != nil && !errors.Is(err, ErrGone) {
+		if err := s.OnTable(ctx, s.scan, op, table.Table, do); err != nil && !errors.Is(err, ErrGone) {
 			return err
 		}
 	}

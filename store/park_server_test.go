@@ -92,7 +92,7 @@ func TestParkedRowsAreFoundByTheIndex(t *testing.T) {
 		require.Len(t, parked, 2)
 		require.Equal(t, refs[5].ID, parked[0].ID)
 		table := &d.Tables()[0]
-		plan := d.plan(t, "SELECT DISTINCT next_retry_time FROM "+table.from()+table.byDue()+" WHERE "+d.isParked(table))
+		plan := d.plan(t, "SELECT DISTINCT next_retry_time FROM "+table.From()+table.ByDue()+" WHERE "+d.isParked(table))
 		assert.Contains(t, plan, "idx_status_retry")
 		began := time.Now()
 		rows, keys, err := d.CountParked(t.Context())

@@ -62,7 +62,7 @@ func (s *Store) window(ctx context.Context, conn *sql.Conn, t *Table, q Query, s
 	if q.Progress == nil || len(q.Except) == 0 || t.due == "" {
 		return "", nil
 	}
-	due, id := t.nextRetry(), t.col(words.ColumnID)
+	due, id := t.nextRetry(), t.Col(words.ColumnID)
 	key := dueRange{t.Table, status}
 	from := ""
 	place, going := q.Progress.at[key]
@@ -70,7 +70,7 @@ func (s *Store) window(ctx context.Context, conn *sql.Conn, t *Table, q Query, s
 		from = fmt.Sprintf(" AND %s>=%s AND (%s>%s OR %s>%s)", due, place.due, due, place.due, id, place.id)
 	}
 	ends, err := mysql.Texts(ctx, conn, fmt.Sprintf("SELECT CONCAT(%s,'/',%s) FROM %s%s WHERE %s=%d AND %s%s%s ORDER BY %s,%s LIMIT 1 OFFSET %d",
-		due, id, t.from(), t.byDue(), t.col(words.ColumnStatus), s.number(status), due.due(), t.dueFrom(q), from, due, id, lookRows-1))
+		due, id, t.From(), t.ByDue(), t.Col(words.ColumnStatus), s.number(status), due.due(), t.dueFrom(q), from, due, id, lookRows-1))
 	if err != nil {
 		return "", err
 	}

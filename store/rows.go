@@ -32,12 +32,12 @@ func (t *Table) selectList() string {
 		case !ok:
 			list[i] = "NULL"
 		case c.Type == "timestamp":
-			list[i] = "UNIX_TIMESTAMP(" + t.col(meaning) + ")"
+			list[i] = "UNIX_TIMESTAMP(" + t.Col(meaning) + ")"
 		case c.Type == "datetime":
 			// Under a name of its own the driver would parse it, were it asked to; as text any zero or partial date passes.
-			list[i] = "CONCAT(" + t.col(meaning) + ")"
+			list[i] = "CONCAT(" + t.Col(meaning) + ")"
 		default:
-			list[i] = t.col(meaning)
+			list[i] = t.Col(meaning)
 		}
 	}
 	return strings.Join(list, ",")
@@ -71,7 +71,7 @@ func (s *Store) readRows(ctx context.Context, q mysql.Querier, t *Table, query s
 
 // row builds the domain's row from the server's texts.
 func (s *Store) row(t *Table, raw *[len(rowColumns)]sql.RawBytes) (outbox.Row, error) {
-	id, err := t.parseID(string(raw[0]))
+	id, err := t.ParseID(string(raw[0]))
 	if err != nil {
 		return outbox.Row{}, err
 	}

@@ -33,7 +33,7 @@ func (s *Store) NextDue(ctx context.Context) (time.Time, bool, error) {
 
 func (s *Store) nextDue(ctx context.Context, name outbox.Table, status outbox.Status) (time.Time, bool, error) {
 	var due time.Time
-	err := s.onTable(ctx, s.work, "find the next due row of", name, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	err := s.OnTable(ctx, s.work, "find the next due row of", name, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		var micros sql.NullInt64
 		err := conn.QueryRowContext(ctx, s.nextDueQuery(t, status)).Scan(&micros)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -52,12 +52,12 @@ func (s *Store) nextDue(ctx context.Context, name outbox.Table, status outbox.St
 func (s *Store) nextDueQuery(t *Table, status outbox.Status) string {
 	next := t.nextRetry()
 	return fmt.Sprintf("SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), %s) FROM %s%s WHERE %s=%s AND %s ORDER BY %s LIMIT 1",
-		next, t.from(), t.byDue(), t.col(words.ColumnStatus), s.numberText(status), next.ahead(), next)
+		next, t.From(), t.ByDue(), t.Col(words.ColumnStatus), s.Number(status), next.ahead(), next)
 }
 
 // Defer gives pending rows to the sweeper: they are due now, and the stream has done with them. Their retry_count stays.
 func (s *Store) Defer(ctx context.Context, refs []outbox.Ref) error {
-	return s.due(ctx, "defer rows of", refs, s.numberText(outbox.Pending))
+	return s.due(ctx, "defer rows of", refs, s.Number(outbox.Pending))
 }
 
 // Release gives claimed rows back before their lease is over: they are due now.
@@ -66,6 +66,6 @@ func (s *Store) Release(ctx context.Context, refs []outbox.Ref) error {
 }
 
 func (s *Store) due(ctx context.Context, op string, refs []outbox.Ref, from string) error {
-	_, err := s.update(ctx, s.marks, op, refs, from, func(t *Table) string { return t.nextRetry().set(dueNow) })
+	_, err := s.Update(ctx, s.marks, op, refs, from, func(t *Table) string { return t.nextRetry().set(dueNow) })
 	return err
 }

@@ -236,7 +236,8 @@ func (s *Store) table(name outbox.Table) (*Table, error) {
 	return nil, schemaError(ErrGone, "%s is none of the tables found for this source; it may have been renamed or dropped", name)
 }
 
-func (s *Store) features() mysql.Server {
+// Server returns what the server is and can do, as it was found last.
+func (s *Store) Server() mysql.Server {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.server
@@ -250,9 +251,9 @@ func (s *Store) open() string {
 	return fmt.Sprintf("%d,%d", s.number(outbox.Pending), s.number(outbox.Failed))
 }
 
-// onTable runs fn with the table's present description, and once more with a fresh one when the server says that the
+// OnTable runs fn with the table's present description, and once more with a fresh one when the server says that the
 // description is out of date.
-func (s *Store) onTable(ctx context.Context, p *mysql.Pool, op string, name outbox.Table, fn func(ctx context.Context, conn *sql.Conn, t *Table) error) error {
+func (s *Store) OnTable(ctx context.Context, p *mysql.Pool, op string, name outbox.Table, fn func(ctx context.Context, conn *sql.Conn, t *Table) error) error {
 	attempt := func() error {
 		t, err := s.table(name)
 		if err != nil {

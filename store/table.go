@@ -61,20 +61,26 @@ func needs(c outbox.Columns) []need {
 	}
 }
 
-// col returns the quoted name of the column with a meaning.
-func (t *Table) col(meaning string) string { return mysql.Identifier(t.cols[meaning].Name) }
+// Col returns the quoted name of the column with a meaning, one of package words.
+func (t *Table) Col(meaning string) string { return mysql.Identifier(t.cols[meaning].Name) }
+
+// Column describes the column with a meaning, as the server does; the zero Column when the table lacks it.
+func (t *Table) Column(meaning string) mysql.Column { return t.cols[meaning] }
 
 func (t *Table) has(meaning string) bool { _, ok := t.cols[meaning]; return ok }
 
-// from returns the quoted table, for a FROM or an UPDATE.
-func (t *Table) from() string { return mysql.Identifier(t.Database) + "." + mysql.Identifier(t.Name) }
+// From returns the quoted table, for a FROM or an UPDATE.
+func (t *Table) From() string { return mysql.Identifier(t.Database) + "." + mysql.Identifier(t.Name) }
 
-// byID and byDue are the index hints: stale statistics must never turn a batch into a scan (or a lock) of the table.
-func (t *Table) byID() string { return hint(t.primary) }
+// ByID returns the hint of the unique index on the id, "" when there is none. The hints are there because stale statistics must
+// never turn a batch into a scan (or a lock) of the table.
+func (t *Table) ByID() string { return hint(t.primary) }
 
-func (t *Table) byDue() string { return hint(t.due) }
+// ByDue returns the hint of the index on (status, next_retry_time), "" when there is none.
+func (t *Table) ByDue() string { return hint(t.due) }
 
-func (t *Table) byMsgID() string { return hint(t.byMsg) }
+// ByMsgID returns the hint of an index that begins with msg_id, "" when there is none.
+func (t *Table) ByMsgID() string { return hint(t.byMsg) }
 
 func hint(index string) string {
 	if index == "" {
@@ -83,16 +89,16 @@ func hint(index string) string {
 	return " FORCE INDEX (" + mysql.Identifier(index) + ")"
 }
 
-// formatID renders the 64 bits of an id as the table's column means them.
-func (t *Table) formatID(id uint64) string {
+// FormatID renders the 64 bits of an id as the table's column means them.
+func (t *Table) FormatID(id uint64) string {
 	if t.Unsigned {
 		return strconv.FormatUint(id, 10)
 	}
 	return strconv.FormatInt(int64(id), 10) //nolint:gosec // the same 64 bits, read as the column's type
 }
 
-// parseID reads an id as the server prints it.
-func (t *Table) parseID(text string) (uint64, error) {
+// ParseID reads an id as the server prints it.
+func (t *Table) ParseID(text string) (uint64, error) {
 	if t.Unsigned {
 		return strconv.ParseUint(text, 10, 64)
 	}
@@ -100,8 +106,8 @@ func (t *Table) parseID(text string) (uint64, error) {
 	return uint64(id), err //nolint:gosec // the same 64 bits
 }
 
-// msgID quotes a msg_id for comparing it with the column.
-func (t *Table) msgID(id string) string { return t.text(words.ColumnMsgID, id) }
+// QuoteMsgID quotes a msg_id for comparing it with the column.
+func (t *Table) QuoteMsgID(id string) string { return t.text(words.ColumnMsgID, id) }
 
 // text quotes a text for comparing it with a column, so that the column's index can serve and the comparison never fails.
 // The server turns a literal into the column's character set by itself, but refuses the whole statement when that lacks

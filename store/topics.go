@@ -30,18 +30,18 @@ func (s *Store) ClaimedTopics(ctx context.Context, lease time.Duration) ([]strin
 
 // claimed renders the condition of rows under a claim.
 func (s *Store) claimed(t *Table, lease time.Duration) string {
-	return t.col(words.ColumnStatus) + "=" + s.numberText(outbox.Pending) + " AND " + t.claimed(lease)
+	return t.Col(words.ColumnStatus) + "=" + s.Number(outbox.Pending) + " AND " + t.claimed(lease)
 }
 
 func (s *Store) selectTopics(t *Table, condition string) string {
-	return fmt.Sprintf("SELECT DISTINCT %s FROM %s%s WHERE %s", t.exactTopic(), t.from(), t.byDue(), condition)
+	return fmt.Sprintf("SELECT DISTINCT %s FROM %s%s WHERE %s", t.ExactTopic(), t.From(), t.ByDue(), condition)
 }
 
 // topics returns the sorted union of what a query finds in each table.
 func (s *Store) topics(ctx context.Context, query func(*Table) string) ([]string, error) {
 	topics := map[string]bool{}
 	for _, table := range s.Tables() {
-		err := s.onTable(ctx, s.scan, "read the open topics of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		err := s.OnTable(ctx, s.scan, "read the open topics of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			found, err := mysql.Texts(ctx, conn, query(t))
 			for _, topic := range found {
 				topics[topic] = true
@@ -58,21 +58,21 @@ func (s *Store) topics(ctx context.Context, query func(*Table) string) ([]string
 // topicsQuery reads each range of the index once. Names that differ in case only are different topics to Kafka, whatever
 // the column's collation says.
 func (s *Store) topicsQuery(t *Table, lease time.Duration, everything bool) string {
-	pending := t.col(words.ColumnStatus) + "=" + s.numberText(outbox.Pending)
+	pending := t.Col(words.ColumnStatus) + "=" + s.Number(outbox.Pending)
 	if !everything {
 		pending += " AND " + t.nextRetry().due()
 	}
 	return strings.Join([]string{
-		s.selectTopics(t, t.col(words.ColumnStatus)+"="+s.numberText(outbox.Failed)), s.selectTopics(t, pending), s.selectTopics(t, s.claimed(t, lease)),
+		s.selectTopics(t, t.Col(words.ColumnStatus)+"="+s.Number(outbox.Failed)), s.selectTopics(t, pending), s.selectTopics(t, s.claimed(t, lease)),
 	}, " UNION ")
 }
 
-// exactTopic renders the topic so that it compares by its bytes, in UTF-8.
-func (t *Table) exactTopic() string {
+// ExactTopic renders the topic so that it compares by its bytes, in UTF-8.
+func (t *Table) ExactTopic() string {
 	if t.cols[words.ColumnTopic].Binary() {
-		return t.col(words.ColumnTopic)
+		return t.Col(words.ColumnTopic)
 	}
-	return "CAST(CONVERT(" + t.col(words.ColumnTopic) + " USING utf8mb4) AS BINARY)"
+	return "CAST(CONVERT(" + t.Col(words.ColumnTopic) + " USING utf8mb4) AS BINARY)"
 }
 
 // recentRows is how many of each table's newest rows RecentTopics looks at.
@@ -83,10 +83,10 @@ const recentRows = 10_000
 func (s *Store) RecentTopics(ctx context.Context) ([]string, error) {
 	topics := map[string]bool{}
 	for _, table := range s.Tables() {
-		err := s.onTable(ctx, s.scan, "read the topics of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		err := s.OnTable(ctx, s.scan, "read the topics of", table.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 			found, err := mysql.Texts(ctx, conn, fmt.Sprintf(
 				"SELECT DISTINCT topic FROM (SELECT %s AS topic, %s AS status FROM %s%s ORDER BY %s DESC LIMIT %d) AS some WHERE status NOT IN (%d, %d)",
-				t.exactTopic(), t.col(words.ColumnStatus), t.from(), t.byID(), t.col(words.ColumnID), recentRows,
+				t.ExactTopic(), t.Col(words.ColumnStatus), t.From(), t.ByID(), t.Col(words.ColumnID), recentRows,
 				s.number(outbox.Dead), s.number(outbox.Discarded)))
 			for _, topic := range found {
 				topics[topic] = true

@@ -134,9 +134,9 @@ func (s *Store) dropReported(ctx context.Context, x *UnreportedScan, l lane) err
 	}
 	var age sql.NullInt64
 	gone := false
-	err := s.onTable(ctx, s.work, "look up rows of", l.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		err := conn.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(SECOND,"+t.col(words.ColumnCreateTime)+",NOW()) FROM "+t.from()+t.byID()+" WHERE "+
-			t.these([]outbox.Ref{head.Ref()})+" AND "+s.unreported(t, x.query)).Scan(&age)
+	err := s.OnTable(ctx, s.work, "look up rows of", l.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		err := conn.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(SECOND,"+t.Col(words.ColumnCreateTime)+",NOW()) FROM "+t.From()+t.ByID()+" WHERE "+
+			t.These([]outbox.Ref{head.Ref()})+" AND "+s.unreported(t, x.query)).Scan(&age)
 		if gone = errors.Is(err, sql.ErrNoRows); gone {
 			return nil
 		}
@@ -155,16 +155,16 @@ func (s *Store) dropReported(ctx context.Context, x *UnreportedScan, l lane) err
 
 // unreported renders the condition of a sent message that has not been reported.
 func (s *Store) unreported(t *Table, q UnreportedQuery) string {
-	parts := []string{t.col(words.ColumnStatus) + "=" + s.numberText(outbox.Sent)}
+	parts := []string{t.Col(words.ColumnStatus) + "=" + s.Number(outbox.Sent)}
 	if q.Topic != "" {
-		parts = append(parts, t.exactTopic()+"="+mysql.Literal(q.Topic))
+		parts = append(parts, t.ExactTopic()+"="+mysql.Literal(q.Topic))
 	}
 	if q.For > 0 {
-		parts = append(parts, t.col(words.ColumnUpdateTime)+"<=NOW()-"+mysql.Interval(q.For))
+		parts = append(parts, t.Col(words.ColumnUpdateTime)+"<=NOW()-"+mysql.Interval(q.For))
 	}
 	if q.Shared {
 		parts = append(parts, "NOT EXISTS (SELECT 1 FROM "+outbox.QuoteTable(s.cfg.ackTable(t.Table))+" AS a WHERE a.msg_id=CONVERT("+
-			t.from()+"."+t.col(words.ColumnMsgID)+" USING utf8mb4) COLLATE utf8mb4_bin AND a.consumer_group="+mysql.Literal(q.Group)+")")
+			t.From()+"."+t.Col(words.ColumnMsgID)+" USING utf8mb4) COLLATE utf8mb4_bin AND a.consumer_group="+mysql.Literal(q.Group)+")")
 	}
 	return strings.Join(parts, " AND ")
 }
@@ -172,7 +172,7 @@ func (s *Store) unreported(t *Table, q UnreportedQuery) string {
 // lookOn looks at the next window of a lane. It returns what it found there, at most limit messages, the place to go on
 // from, and whether the lane has ended.
 func (s *Store) lookOn(ctx context.Context, q UnreportedQuery, l lane, at spot, limit int, contents bool) (found []SentMessage, next spot, ended bool, err error) {
-	err = s.onTable(ctx, s.scan, "look for unreported rows of", l.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	err = s.OnTable(ctx, s.scan, "look for unreported rows of", l.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
 		found, next, ended = nil, at, false
 		end, n, err := s.windowEnd(ctx, conn, t, l, at)
 		if err != nil {
@@ -184,10 +184,10 @@ func (s *Store) lookOn(ctx context.Context, q UnreportedQuery, l lane, at spot, 
 		next = end
 		stretch := s.stretch(t, l, at) + t.upTo(l, end) + " AND " + s.unreported(t, q)
 		found, err = s.readSent(ctx, conn, t, fmt.Sprintf("SELECT %s,UNIX_TIMESTAMP(%s),COALESCE(CONCAT(%s),'') FROM %s%s WHERE %s ORDER BY %s LIMIT %d",
-			t.messageList(contents), t.col(words.ColumnUpdateTime), t.col(words.ColumnNextRetryTime), t.from(), t.byDue(), stretch, t.order(l), limit))
+			t.MessageList(contents), t.Col(words.ColumnUpdateTime), t.Col(words.ColumnNextRetryTime), t.From(), t.ByDue(), stretch, t.order(l), limit))
 		if len(found) == limit {
 			last := &found[limit-1]
-			next, ended = spot{due: last.due, id: t.formatID(last.ID)}, false
+			next, ended = spot{due: last.due, id: t.FormatID(last.ID)}, false
 		}
 		return err
 	})
@@ -196,9 +196,9 @@ func (s *Store) lookOn(ctx context.Context, q UnreportedQuery, l lane, at spot, 
 
 // windowEnd finds the last entry of the next window and how many it has. The index alone tells.
 func (s *Store) windowEnd(ctx context.Context, conn *sql.Conn, t *Table, l lane, at spot) (end spot, n int, err error) {
-	due := t.col(words.ColumnNextRetryTime)
+	due := t.Col(words.ColumnNextRetryTime)
 	rows, err := conn.QueryContext(ctx, fmt.Sprintf("SELECT COALESCE(CONCAT(%s),''),%s FROM %s%s WHERE %s ORDER BY %s LIMIT %d",
-		due, t.col(words.ColumnID), t.from(), t.byDue(), s.stretch(t, l, at), t.order(l), scanWindow))
+		due, t.Col(words.ColumnID), t.From(), t.ByDue(), s.stretch(t, l, at), t.order(l), scanWindow))
 	if err != nil {
 		return end, 0, err
 	}
@@ -216,15 +216,15 @@ func (s *Store) windowEnd(ctx context.Context, conn *sql.Conn, t *Table, l lane,
 // order is the lane's, as the index has it.
 func (t *Table) order(l lane) string {
 	if l.timed {
-		return t.col(words.ColumnNextRetryTime) + "," + t.col(words.ColumnID)
+		return t.Col(words.ColumnNextRetryTime) + "," + t.Col(words.ColumnID)
 	}
-	return t.col(words.ColumnID)
+	return t.Col(words.ColumnID)
 }
 
 // stretch renders the lane behind a place.
 func (s *Store) stretch(t *Table, l lane, at spot) string {
-	due, id := t.col(words.ColumnNextRetryTime), t.col(words.ColumnID)
-	sent := t.col(words.ColumnStatus) + "=" + s.numberText(outbox.Sent) + " AND " + due
+	due, id := t.Col(words.ColumnNextRetryTime), t.Col(words.ColumnID)
+	sent := t.Col(words.ColumnStatus) + "=" + s.Number(outbox.Sent) + " AND " + due
 	switch {
 	case !l.timed && at.id == "":
 		return sent + " IS NULL"
@@ -238,7 +238,7 @@ func (s *Store) stretch(t *Table, l lane, at spot) string {
 
 // upTo renders the end of a window.
 func (t *Table) upTo(l lane, end spot) string {
-	due, id := t.col(words.ColumnNextRetryTime), t.col(words.ColumnID)
+	due, id := t.Col(words.ColumnNextRetryTime), t.Col(words.ColumnID)
 	if !l.timed {
 		return " AND " + id + "<=" + end.id
 	}
@@ -255,7 +255,7 @@ func (s *Store) readSent(ctx context.Context, conn *sql.Conn, t *Table, query st
 	for rows.Next() {
 		var m SentMessage
 		var marked sql.NullFloat64
-		if m.Message, err = s.scanMessage(rows, t, &marked, &m.due); err != nil {
+		if m.Message, err = s.ScanMessage(rows, t, &marked, &m.due); err != nil {
 			return nil, err
 		}
 		if marked.Float64 > 0 {

@@ -90,7 +90,7 @@ func TestListUnreportedIsBounded(t *testing.T) {
 			if l.timed {
 				at.due = "2020-01-01 00:00:00"
 			}
-			plan := d.plan(t, "SELECT next_retry_time,id FROM "+table.from()+table.byDue()+" WHERE "+d.stretch(&table, l, at)+" ORDER BY "+table.order(l)+" LIMIT 20000")
+			plan := d.plan(t, "SELECT next_retry_time,id FROM "+table.From()+table.ByDue()+" WHERE "+d.stretch(&table, l, at)+" ORDER BY "+table.order(l)+" LIMIT 20000")
 			assert.Contains(t, plan, `"using_index": true`)
 			assert.NotContains(t, plan, `"using_filesort": true`)
 			assert.NotContains(t, plan, `"filesort"`)
