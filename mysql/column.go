@@ -81,7 +81,7 @@ func ReadColumns(ctx context.Context, q Querier, database string, tables ...stri
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer CloseRows(rows)
 	found := map[string][]Column{}
 	for rows.Next() {
 		var table string

@@ -139,7 +139,7 @@ func readIndexes(ctx context.Context, q Querier, server Server, database string,
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer CloseRows(rows)
 	found := map[string][]Index{}
 	for rows.Next() {
 		var table, name, column, kind, visible string

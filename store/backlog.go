@@ -126,7 +126,7 @@ func ReadRefs(ctx context.Context, q mysql.Querier, t *Table, query string) ([]o
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	var refs []outbox.Ref
 	for rows.Next() {
 		var id, msgID sql.RawBytes

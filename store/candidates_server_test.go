@@ -14,20 +14,21 @@ import (
 
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/test/fixture"
 	"example.com/outbox-relay/test/rig"
 )
 
 func TestCandidatesAreWhatIsDue(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.insert(t, "failed 1 min ago", 2, "NOW()-INTERVAL 1 MINUTE")
-		d.insert(t, "pending", 0, "NULL")
-		d.insert(t, "deferred 2 min ago", 0, "NOW()-INTERVAL 2 MINUTE")
-		d.insert(t, "failed without time", 2, "NULL")
-		d.insert(t, "delayed", 0, "NOW()+INTERVAL 1 HOUR")
-		d.insert(t, "failed, waiting", 2, "NOW()+INTERVAL 1 HOUR")
+		d.Insert(t, "failed 1 min ago", 2, "NOW()-INTERVAL 1 MINUTE")
+		d.Insert(t, "pending", 0, "NULL")
+		d.Insert(t, "deferred 2 min ago", 0, "NOW()-INTERVAL 2 MINUTE")
+		d.Insert(t, "failed without time", 2, "NULL")
+		d.Insert(t, "delayed", 0, "NOW()+INTERVAL 1 HOUR")
+		d.Insert(t, "failed, waiting", 2, "NOW()+INTERVAL 1 HOUR")
 		for _, status := range []int{1, 3, 4, 5, 7} {
-			d.insert(t, fmt.Sprintf("status %d", status), status, "NOW()-INTERVAL 1 HOUR")
+			d.Insert(t, fmt.Sprintf("status %d", status), status, "NOW()-INTERVAL 1 HOUR")
 		}
 		assert.Equal(t, []string{"pending", "failed without time", "deferred 2 min ago", "failed 1 min ago"}, msgIDs(d.candidates(t, Query{})))
 		assert.Equal(t, []string{"pending", "failed without time", "deferred 2 min ago"}, msgIDs(d.candidates(t, Query{Limit: 3})))
@@ -43,14 +44,14 @@ func TestCandidatesAreWhatIsDue(t *testing.T) {
 }
 
 func TestCandidatesLeaveFreshRowsToTheStream(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
 		for msgID, created := range map[string]string{"old": "NOW()-INTERVAL 10 MINUTE", "fresh": "NOW()", "another zone": "NOW()+INTERVAL 8 HOUR"} {
-			d.insert(t, msgID, 0, "NULL")
-			d.exec(t, "UPDATE "+d.name()+" SET create_time="+created+" WHERE msg_id='"+msgID+"'")
+			d.Insert(t, msgID, 0, "NULL")
+			d.Exec(t, "UPDATE "+d.Name()+" SET create_time="+created+" WHERE msg_id='"+msgID+"'")
 		}
-		d.insert(t, "deferred", 0, "NOW()")
-		d.exec(t, "UPDATE "+d.name()+" SET create_time=NOW() WHERE msg_id='deferred'")
+		d.Insert(t, "deferred", 0, "NOW()")
+		d.Exec(t, "UPDATE "+d.Name()+" SET create_time=NOW() WHERE msg_id='deferred'")
 		assert.ElementsMatch(t, []string{"old", "another zone", "deferred"}, msgIDs(d.candidates(t, Query{Grace: 5 * time.Minute})))
 		assert.ElementsMatch(t, []string{"old", "another zone", "deferred"}, msgIDs(d.candidates(t, Query{Grace: 5 * time.Minute, Only: "orders"})))
 		assert.Len(t, d.candidates(t, Query{}), 4)
@@ -58,14 +59,14 @@ func TestCandidatesLeaveFreshRowsToTheStream(t *testing.T) {
 }
 
 func TestCandidatesOfATopicWaitForItsOldest(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.insert(t, "delayed", 0, "NOW()+INTERVAL 1 HOUR")
-		head := d.insert(t, "probe that failed", 2, "NOW()+INTERVAL 1 HOUR")
-		d.insert(t, "deferred", 0, "NOW()")
+		d.Insert(t, "delayed", 0, "NOW()+INTERVAL 1 HOUR")
+		head := d.Insert(t, "probe that failed", 2, "NOW()+INTERVAL 1 HOUR")
+		d.Insert(t, "deferred", 0, "NOW()")
 		probe := Query{Only: "orders", OldestOnly: true}
 		assert.Empty(t, d.candidates(t, probe), "what stands behind the failed one must not pass it")
-		d.exec(t, "UPDATE "+d.name()+" SET next_retry_time=NOW() WHERE msg_id='probe that failed'")
+		d.Exec(t, "UPDATE "+d.Name()+" SET next_retry_time=NOW() WHERE msg_id='probe that failed'")
 		assert.Equal(t, []string{"probe that failed"}, msgIDs(d.candidates(t, probe)))
 		require.NoError(t, d.MarkDead(t.Context(), []Failure{{Ref: head}}))
 		assert.Equal(t, []string{"deferred"}, msgIDs(d.candidates(t, probe)))
@@ -74,11 +75,11 @@ func TestCandidatesOfATopicWaitForItsOldest(t *testing.T) {
 }
 
 func TestEarlyTakesFailedRowsBeforeTheirTime(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.insert(t, "failed", 2, "NOW()+INTERVAL 1 HOUR")
-		d.insert(t, "deferred", 0, "NOW()")
-		d.insert(t, "delayed", 0, "NOW()+INTERVAL 1 HOUR")
+		d.Insert(t, "failed", 2, "NOW()+INTERVAL 1 HOUR")
+		d.Insert(t, "deferred", 0, "NOW()")
+		d.Insert(t, "delayed", 0, "NOW()+INTERVAL 1 HOUR")
 		refs, err := d.Backlog(t.Context(), Query{Only: "orders"})
 		require.NoError(t, err)
 		assert.Len(t, refs, 1)
@@ -95,13 +96,13 @@ func TestEarlyTakesFailedRowsBeforeTheirTime(t *testing.T) {
 }
 
 func TestS90SelectionHasNoIDWatermark(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		tx, err := d.db.BeginTx(t.Context(), nil)
+		tx, err := d.DB.BeginTx(t.Context(), nil)
 		require.NoError(t, err)
-		_, err = tx.ExecContext(t.Context(), "INSERT INTO "+d.name()+" (msg_id,topic,msg_content,status,create_time,update_time) VALUES ('first id','t','{}',0,NOW(),NOW())")
+		_, err = tx.ExecContext(t.Context(), "INSERT INTO "+d.Name()+" (msg_id,topic,msg_content,status,create_time,update_time) VALUES ('first id','t','{}',0,NOW(),NOW())")
 		require.NoError(t, err)
-		later := []outbox.Ref{d.insert(t, "b", 0, "NULL"), d.insert(t, "c", 0, "NULL")}
+		later := []outbox.Ref{d.Insert(t, "b", 0, "NULL"), d.Insert(t, "c", 0, "NULL")}
 		assert.Equal(t, []string{"b", "c"}, msgIDs(d.candidates(t, Query{})))
 		claimed, err := d.Claim(t.Context(), later, time.Minute)
 		require.NoError(t, err)
@@ -114,13 +115,13 @@ func TestS90SelectionHasNoIDWatermark(t *testing.T) {
 }
 
 func TestS93PoisonRowsDoNotFillTheBatch(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
 		for i := range 150 {
-			d.insertTopic(t, fmt.Sprintf("poison%d", i), "no such topic", 2-2*(i%2), "NOW()-INTERVAL 1 HOUR")
+			d.InsertTopic(t, fmt.Sprintf("poison%d", i), "no such topic", 2-2*(i%2), "NOW()-INTERVAL 1 HOUR")
 		}
 		for i := range 50 {
-			d.insert(t, fmt.Sprintf("good%d", i), 0, "NOW()-INTERVAL 1 MINUTE")
+			d.Insert(t, fmt.Sprintf("good%d", i), 0, "NOW()-INTERVAL 1 MINUTE")
 		}
 		require.Len(t, d.candidates(t, Query{Limit: 100}), 100)
 		good := d.candidates(t, Query{Limit: 100, Except: []string{"no such topic"}})
@@ -130,16 +131,16 @@ func TestS93PoisonRowsDoNotFillTheBatch(t *testing.T) {
 }
 
 func TestCandidatesOfSeveralTablesTakeTurns(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.exec(t, "CREATE TABLE "+mysql.Identifier(d.table.Database)+".local_message_2 LIKE "+d.name())
-		d.exec(t, "CREATE TABLE "+mysql.Identifier(d.table.Database)+".xlocal_message_3 LIKE "+d.name())
+		d.Exec(t, "CREATE TABLE "+mysql.Identifier(d.Table.Database)+".local_message_2 LIKE "+d.Name())
+		d.Exec(t, "CREATE TABLE "+mysql.Identifier(d.Table.Database)+".xlocal_message_3 LIKE "+d.Name())
 		for i := range 10 {
-			d.insert(t, fmt.Sprintf("m%d", i), 0, "NULL")
+			d.Insert(t, fmt.Sprintf("m%d", i), 0, "NULL")
 		}
-		d.exec(t, "INSERT INTO "+mysql.Identifier(d.table.Database)+".local_message_2 SELECT * FROM "+d.name())
+		d.Exec(t, "INSERT INTO "+mysql.Identifier(d.Table.Database)+".local_message_2 SELECT * FROM "+d.Name())
 		cfg := d.cfg
-		cfg.Tables = []string{d.table.Database + `./local_message(_\d+)?/`}
+		cfg.Tables = []string{d.Table.Database + `./local_message(_\d+)?/`}
 		s := open(t, cfg)
 		require.Len(t, s.Tables(), 2)
 		asked := map[string]bool{}
@@ -166,12 +167,12 @@ func TestCandidatesOfSeveralTablesTakeTurns(t *testing.T) {
 // TestPlansNeverReadTheWholeTable reads the plan of every statement that searches, on a table whose statistics are as
 // misleading as they get.
 func TestPlansNeverReadTheWholeTable(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.exec(t, "ALTER TABLE "+d.name()+" STATS_PERSISTENT=1, STATS_AUTO_RECALC=0")
-		d.exec(t, "ANALYZE TABLE "+d.name()) // of an empty table: the optimizer believes that a scan costs nothing
-		d.fill(t, 200_000, "orders", "IF(RAND()<0.5,NULL,NOW())")
-		d.exec(t, "UPDATE "+d.name()+" SET status=1 WHERE id%10<>0")
+		d.Exec(t, "ALTER TABLE "+d.Name()+" STATS_PERSISTENT=1, STATS_AUTO_RECALC=0")
+		d.Exec(t, "ANALYZE TABLE "+d.Name()) // of an empty table: the optimizer believes that a scan costs nothing
+		d.Fill(t, 200_000, "orders", "IF(RAND()<0.5,NULL,NOW())")
+		d.Exec(t, "UPDATE "+d.Name()+" SET status=1 WHERE id%10<>0")
 		tables := d.Tables()
 		table := &tables[0]
 		require.Equal(t, "idx_status_retry", table.due)
@@ -193,7 +194,7 @@ func TestPlansNeverReadTheWholeTable(t *testing.T) {
 			"mark":                 "UPDATE " + table.From() + table.ByID() + " SET status=1 WHERE " + table.These(refs) + " AND status IN (0,2)",
 			"claim":                d.claimQuery(table, refs, claimDue),
 		} {
-			plan := d.plan(t, statement)
+			plan := d.Plan(t, statement)
 			assert.NotContains(t, accessTypes(t, plan), "ALL", "%s: %s", name, plan)
 			assert.NotContains(t, accessTypes(t, plan), "index", "%s: %s", name, plan)
 			want := "idx_status_retry"
@@ -242,16 +243,16 @@ func accessTypes(t *testing.T, plan string) []string {
 }
 
 func TestWithoutTheIndexItWorksAllTheSame(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.exec(t, "ALTER TABLE "+d.name()+" RENAME INDEX idx_status_retry TO another_name")
-		a := d.insert(t, "a", 0, "NULL")
+		d.Exec(t, "ALTER TABLE "+d.Name()+" RENAME INDEX idx_status_retry TO another_name")
+		a := d.Insert(t, "a", 0, "NULL")
 		assert.Len(t, d.candidates(t, Query{}), 1, "found again after the index was renamed")
 		assert.Equal(t, "another_name", d.Tables()[0].due)
-		d.exec(t, "ALTER TABLE "+d.name()+" DROP INDEX another_name")
+		d.Exec(t, "ALTER TABLE "+d.Name()+" DROP INDEX another_name")
 		assert.Equal(t, []string{"a"}, msgIDs(d.candidates(t, Query{})))
 		assert.Empty(t, d.Tables()[0].due)
-		d.exec(t, "ALTER TABLE "+d.name()+" MODIFY id BIGINT, DROP PRIMARY KEY, ADD UNIQUE KEY other (id)")
+		d.Exec(t, "ALTER TABLE "+d.Name()+" MODIFY id BIGINT, DROP PRIMARY KEY, ADD UNIQUE KEY other (id)")
 		changed, err := d.MarkSent(t.Context(), []outbox.Ref{a})
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, changed)
@@ -260,19 +261,19 @@ func TestWithoutTheIndexItWorksAllTheSame(t *testing.T) {
 }
 
 func TestNextDueIsTheNearestFuture(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
 		_, ok, err := d.NextDue(t.Context())
 		require.NoError(t, err)
 		assert.False(t, ok)
-		d.insert(t, "overdue", 0, "NOW()-INTERVAL 1 DAY")
-		d.insert(t, "no time", 0, "NULL")
-		d.insert(t, "sent", 1, "NOW()+INTERVAL 1 SECOND")
+		d.Insert(t, "overdue", 0, "NOW()-INTERVAL 1 DAY")
+		d.Insert(t, "no time", 0, "NULL")
+		d.Insert(t, "sent", 1, "NOW()+INTERVAL 1 SECOND")
 		_, ok, err = d.NextDue(t.Context())
 		require.NoError(t, err)
 		assert.False(t, ok, "what is due already wakes nobody")
-		d.insert(t, "tomorrow", 0, "NOW()+INTERVAL 1 DAY")
-		d.insert(t, "soon", 2, "NOW()+INTERVAL 100 SECOND")
+		d.Insert(t, "tomorrow", 0, "NOW()+INTERVAL 1 DAY")
+		d.Insert(t, "soon", 2, "NOW()+INTERVAL 100 SECOND")
 		due, ok, err := d.NextDue(t.Context())
 		require.NoError(t, err)
 		assert.True(t, ok)

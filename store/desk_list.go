@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -89,7 +90,7 @@ func (s *Store) tableMessages(ctx context.Context, conn *sql.Conn, t *Table, f F
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	var found []Message
 	for rows.Next() {
 		m, err := s.ScanMessage(rows, t)

@@ -13,6 +13,7 @@ import (
 
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/test/fixture"
 	"example.com/outbox-relay/test/rig"
 )
 
@@ -28,20 +29,20 @@ func names(messages []Message) []string {
 func counter(t *testing.T, srv *rig.Server) *desk {
 	t.Helper()
 	d := newDesk(t, srv)
-	d.insert(t, "pending", 0, "NULL")
-	d.insertTopic(t, "failed", "bills", 2, "NOW()+INTERVAL 1 HOUR")
-	d.insert(t, "dead", 4, "NULL")
-	d.insert(t, "sent", 1, "NULL")
-	d.insert(t, "consumed", 3, "NULL")
-	d.insert(t, "discarded", 5, "NULL")
-	d.insert(t, "42", 0, "NULL")
-	d.exec(t, "UPDATE "+d.name()+" SET last_error='100% of broker_1 away', msg_key='customer 7', retry_count=17 WHERE msg_id='dead'")
-	d.exec(t, "UPDATE "+d.name()+" SET create_time=NOW()-INTERVAL 2 DAY WHERE msg_id='failed'")
+	d.Insert(t, "pending", 0, "NULL")
+	d.InsertTopic(t, "failed", "bills", 2, "NOW()+INTERVAL 1 HOUR")
+	d.Insert(t, "dead", 4, "NULL")
+	d.Insert(t, "sent", 1, "NULL")
+	d.Insert(t, "consumed", 3, "NULL")
+	d.Insert(t, "discarded", 5, "NULL")
+	d.Insert(t, "42", 0, "NULL")
+	d.Exec(t, "UPDATE "+d.Name()+" SET last_error='100% of broker_1 away', msg_key='customer 7', retry_count=17 WHERE msg_id='dead'")
+	d.Exec(t, "UPDATE "+d.Name()+" SET create_time=NOW()-INTERVAL 2 DAY WHERE msg_id='failed'")
 	return d
 }
 
 func TestListChoosesByEverything(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := counter(t, srv)
 		for name, tc := range map[string]struct {
 			filter Filter
@@ -71,11 +72,11 @@ func TestListChoosesByEverything(t *testing.T) {
 }
 
 func TestListGoesOnAtTheCursor(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := counter(t, srv)
-		d.exec(t, "CREATE TABLE "+mysql.Identifier(d.table.Database)+".local_message_2 LIKE "+d.name())
-		d.exec(t, "INSERT INTO "+mysql.Identifier(d.table.Database)+".local_message_2 SELECT * FROM "+d.name()+" WHERE id<3")
-		d.cfg.Tables = []string{d.table.Database + "./local_message.*/"}
+		d.Exec(t, "CREATE TABLE "+mysql.Identifier(d.Table.Database)+".local_message_2 LIKE "+d.Name())
+		d.Exec(t, "INSERT INTO "+mysql.Identifier(d.Table.Database)+".local_message_2 SELECT * FROM "+d.Name()+" WHERE id<3")
+		d.cfg.Tables = []string{d.Table.Database + "./local_message.*/"}
 		s := open(t, d.cfg)
 		var all []string
 		cursor := ""
@@ -97,7 +98,7 @@ func TestListGoesOnAtTheCursor(t *testing.T) {
 }
 
 func TestShowTellsAMessagesStory(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := counter(t, srv)
 		found, err := d.Show(t.Context(), "dead")
 		require.NoError(t, err)
@@ -131,23 +132,23 @@ func TestShowTellsAMessagesStory(t *testing.T) {
 }
 
 func TestShowOfAMsgIDThatTheColumnCannotHold(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDeskWith(t, srv, "CREATE TABLE %s"+outbox.Schema(outbox.Table{Name: "X"}, outbox.AllColumns())[len("CREATE TABLE `X`"):]+" DEFAULT CHARSET=latin1")
-		d.insert(t, "l1é", 0, "NULL")
+		d.Insert(t, "l1é", 0, "NULL")
 		found, err := d.Show(t.Context(), "中文")
 		require.NoError(t, err)
 		assert.Empty(t, found)
 		found, err = d.Show(t.Context(), "l1é")
 		require.NoError(t, err)
 		assert.Len(t, found, 1)
-		changed, err := d.MarkSent(t.Context(), []outbox.Ref{found[0].Ref(), {Table: d.table, ID: 7, MsgID: "中文"}})
+		changed, err := d.MarkSent(t.Context(), []outbox.Ref{found[0].Ref(), {Table: d.Table, ID: 7, MsgID: "中文"}})
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, changed)
 	})
 }
 
 func TestRetryRevivesWhatFailed(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := counter(t, srv)
 		n, err := d.Retry(t.Context(), Filter{}, true)
 		require.NoError(t, err)
@@ -165,7 +166,7 @@ func TestRetryRevivesWhatFailed(t *testing.T) {
 }
 
 func TestRetryOfWhatWasSentMustBeAskedFor(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := counter(t, srv)
 		for _, status := range []outbox.Status{outbox.Sent, outbox.Consumed, outbox.Discarded} {
 			_, err := d.Retry(t.Context(), Filter{Statuses: []outbox.Status{status}}, false)
@@ -183,7 +184,7 @@ func TestRetryOfWhatWasSentMustBeAskedFor(t *testing.T) {
 }
 
 func TestDiscardTakesOnlyWhatIsStuck(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := counter(t, srv)
 		for _, status := range []outbox.Status{outbox.Pending, outbox.Sent, outbox.Consumed} {
 			_, err := d.Discard(t.Context(), Filter{Statuses: []outbox.Status{status}}, false)
@@ -200,14 +201,14 @@ func TestDiscardTakesOnlyWhatIsStuck(t *testing.T) {
 }
 
 func TestRetryOfManyGoesInBatchesAndMindsTheLimit(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.fill(t, 2500, "orders", "NULL")
-		d.exec(t, "UPDATE "+d.name()+" SET status=4")
+		d.Fill(t, 2500, "orders", "NULL")
+		d.Exec(t, "UPDATE "+d.Name()+" SET status=4")
 		n, err := d.Retry(t.Context(), Filter{Limit: 1200}, false)
 		require.NoError(t, err)
 		assert.EqualValues(t, 1200, n)
-		assert.EqualValues(t, 1200, d.count(t, "SELECT COUNT(*) FROM "+d.name()+" WHERE status=2 AND id<=1200"), "the oldest first")
+		assert.EqualValues(t, 1200, d.One(t, "SELECT COUNT(*) FROM "+d.Name()+" WHERE status=2 AND id<=1200"), "the oldest first")
 		n, err = d.Retry(t.Context(), Filter{Statuses: []outbox.Status{outbox.Dead}}, true)
 		require.NoError(t, err)
 		assert.EqualValues(t, 1300, n)
@@ -218,13 +219,13 @@ func TestRetryOfManyGoesInBatchesAndMindsTheLimit(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := counter(t, srv)
 		stats, err := d.Stats(t.Context())
 		require.NoError(t, err)
 		require.Len(t, stats.Tables, 1)
 		table := stats.Tables[0]
-		assert.Equal(t, d.table, table.Table)
+		assert.Equal(t, d.Table, table.Table)
 		assert.EqualValues(t, 2, table.Counts[outbox.Pending])
 		assert.EqualValues(t, 1, table.Counts[outbox.Consumed])
 		got := map[string]int64{}
@@ -243,12 +244,12 @@ func TestStats(t *testing.T) {
 
 // doctor asks Kafka for the topics that are in use; what a discarded message named need not exist.
 func TestRecentTopicsLeaveOutWhatIsGivenUp(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := counter(t, srv)
 		topics, err := d.RecentTopics(t.Context())
 		require.NoError(t, err)
 		require.Contains(t, topics, "bills")
-		d.exec(t, "UPDATE "+d.name()+" SET status = 5 WHERE topic = 'bills'")
+		d.Exec(t, "UPDATE "+d.Name()+" SET status = 5 WHERE topic = 'bills'")
 		topics, err = d.RecentTopics(t.Context())
 		require.NoError(t, err)
 		assert.NotContains(t, topics, "bills")
@@ -256,14 +257,14 @@ func TestRecentTopicsLeaveOutWhatIsGivenUp(t *testing.T) {
 }
 
 func TestErrorsQuoteNoData(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.insert(t, "a", 0, "NULL")
-		table := d.table
+		d.Insert(t, "a", 0, "NULL")
+		table := d.Table
 		// A trigger makes the server quote what it was given: 1062 names the duplicate value.
-		d.exec(t, fmt.Sprintf("CREATE TABLE %s.audit (v VARCHAR(64) UNIQUE)", mysql.Identifier(table.Database)))
-		d.exec(t, fmt.Sprintf("INSERT INTO %s.audit VALUES ('canary')", mysql.Identifier(table.Database)))
-		d.exec(t, fmt.Sprintf("CREATE TRIGGER %s.tr BEFORE UPDATE ON %s FOR EACH ROW INSERT INTO %s.audit VALUES ('canary')", mysql.Identifier(table.Database), d.name(), mysql.Identifier(table.Database)))
+		d.Exec(t, fmt.Sprintf("CREATE TABLE %s.audit (v VARCHAR(64) UNIQUE)", mysql.Identifier(table.Database)))
+		d.Exec(t, fmt.Sprintf("INSERT INTO %s.audit VALUES ('canary')", mysql.Identifier(table.Database)))
+		d.Exec(t, fmt.Sprintf("CREATE TRIGGER %s.tr BEFORE UPDATE ON %s FOR EACH ROW INSERT INTO %s.audit VALUES ('canary')", mysql.Identifier(table.Database), d.Name(), mysql.Identifier(table.Database)))
 		_, err := d.MarkSent(t.Context(), []outbox.Ref{{Table: table, ID: 1, MsgID: "a"}})
 		require.ErrorIs(t, err, ErrServer)
 		require.ErrorContains(t, err, "1062")

@@ -29,6 +29,9 @@ const (
 	dueNow value = "NOW()"
 )
 
+// TheStreams is the value of a pending row that nobody has given to the sweeper, for statements that insert one.
+const TheStreams = string(noTime)
+
 // dueIn makes the row due after a delay: when a failed row is tried again, or a claim ends.
 func dueIn(delay time.Duration) value { return dueNow + value("+"+mysql.Interval(delay)) }
 
@@ -47,6 +50,12 @@ func (n nextRetry) due() string { return string(n) + "<=NOW()" }
 func (n nextRetry) dueFrom(text string) string {
 	return string(n) + ">=" + mysql.Literal(text) + "-INTERVAL 1 SECOND"
 }
+
+// These compare the column with a text of it that was read: a spot in a lane.
+func (n nextRetry) notBefore(text string) string { return string(n) + ">=" + mysql.Literal(text) }
+func (n nextRetry) after(text string) string     { return string(n) + ">" + mysql.Literal(text) }
+func (n nextRetry) notAfter(text string) string  { return string(n) + "<=" + mysql.Literal(text) }
+func (n nextRetry) before(text string) string    { return string(n) + "<" + mysql.Literal(text) }
 
 // sendable is the condition of rows that nothing keeps from being sent now: without a time, or due.
 func (n nextRetry) sendable() string { return n.none() + " OR " + n.due() }

@@ -18,7 +18,7 @@ func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	srv := rig.MariaDB(t, rig.Own())
 	d := newDesk(t, srv, func(c *Config) { c.LockLease = 3 * time.Second })
-	lock, err := d.AcquireLock(t.Context(), d.table.Database)
+	lock, err := d.AcquireLock(t.Context(), d.Table.Database)
 	require.NoError(t, err)
 	srv.Pause(t)
 	began := time.Now()
@@ -38,12 +38,12 @@ func TestFrozenServer(t *testing.T) {
 	require.NoError(t, lock.Release(t.Context()))
 
 	srv.Stop(t)
-	_, err = d.MarkSent(t.Context(), d.refs(1))
+	_, err = d.MarkSent(t.Context(), d.Refs(1))
 	require.ErrorIs(t, err, ErrUnreachable)
 	assert.True(t, mysql.Retryable(err))
 	waiting := make(chan error, 1) // the one result of the goroutine
 	go func() {
-		again, err := d.AcquireLock(t.Context(), d.table.Database)
+		again, err := d.AcquireLock(t.Context(), d.Table.Database)
 		if err == nil {
 			err = again.Release(t.Context())
 		}
@@ -56,6 +56,6 @@ func TestFrozenServer(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("the lock was not had after the restart")
 	}
-	_, err = d.MarkSent(t.Context(), d.refs(1))
+	_, err = d.MarkSent(t.Context(), d.Refs(1))
 	require.NoError(t, err)
 }

@@ -10,25 +10,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/test/fixture"
 	"example.com/outbox-relay/test/rig"
 )
 
 // A table that is gone is no reason to leave out the others, although the tables can't be looked for again: it is named.
 func TestTheOthersOfATableThatIsGone(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		gone := outbox.Table{Database: d.table.Database, Name: "gone"}
-		d.exec(t, "CREATE TABLE "+outbox.QuoteTable(gone)+" LIKE "+d.name())
+		gone := outbox.Table{Database: d.Table.Database, Name: "gone"}
+		d.Exec(t, "CREATE TABLE "+outbox.QuoteTable(gone)+" LIKE "+d.Name())
 		d.cfg.Tables = append(d.cfg.Tables, gone.String())
 		s := open(t, d.cfg)
-		pending := d.insert(t, "pending", 0, "NULL")
-		failed := d.insert(t, "failed", 2, "NULL")
-		later := d.insert(t, "later", 0, "NOW() + INTERVAL 1 HOUR")
-		require.NoError(t, s.Park(t.Context(), []Parking{{Ref: d.insert(t, "parked", 0, "NULL"), Slot: 7}}))
+		pending := d.Insert(t, "pending", 0, "NULL")
+		failed := d.Insert(t, "failed", 2, "NULL")
+		later := d.Insert(t, "later", 0, "NOW() + INTERVAL 1 HOUR")
+		require.NoError(t, s.Park(t.Context(), []Parking{{Ref: d.Insert(t, "parked", 0, "NULL"), Slot: 7}}))
 		last, err := s.LastIDs(t.Context())
 		require.NoError(t, err)
 		last[gone] = 1
-		d.exec(t, "DROP TABLE "+outbox.QuoteTable(gone))
+		d.Exec(t, "DROP TABLE "+outbox.QuoteTable(gone))
 		require.ErrorIs(t, s.Refresh(t.Context()), ErrGone)
 
 		rows, err := s.Candidates(t.Context(), Query{Limit: 10})

@@ -17,8 +17,7 @@ func grants(srv mysql.Server, cfg Config, tables []outbox.Table, me string, prin
 	}
 	var statements []string
 	if printOnly || mark != me {
-		statements = append(statements, grantMarks(srv, cfg.Archive, mark, tables, printOnly)...)
-		statements = append(statements, cfg.grantAcks(mark, tables)...)
+		statements = append(statements, grantMarks(srv, cfg.Companions, mark, tables, printOnly)...)
 	}
 	if printOnly || stream != me {
 		statements = append(statements, grantStream(srv, stream, stream != mark, tables, printOnly)...)
@@ -26,7 +25,7 @@ func grants(srv mysql.Server, cfg Config, tables []outbox.Table, me string, prin
 	return statements
 }
 
-func grantMarks(srv mysql.Server, archive Archive, user string, tables []outbox.Table, printOnly bool) []string {
+func grantMarks(srv mysql.Server, companions []Companion, user string, tables []outbox.Table, printOnly bool) []string {
 	account := mysql.Account(user)
 	var statements []string
 	if printOnly {
@@ -35,7 +34,9 @@ func grantMarks(srv mysql.Server, archive Archive, user string, tables []outbox.
 	for _, table := range tables {
 		statements = append(statements, "GRANT SELECT, UPDATE ON "+outbox.QuoteTable(table)+" TO "+account+";")
 	}
-	statements = append(statements, grantArchive(archive, account, tables, printOnly)...)
+	for _, c := range companions {
+		statements = append(statements, c.Grants(account, tables, printOnly)...)
+	}
 	if printOnly && srv.Version != "" {
 		statements = append(statements, mysql.GrantGlobal(srv.SetSessionPrivilege(), account)+"  -- optional: marks write less binlog")
 	}

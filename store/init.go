@@ -80,7 +80,7 @@ func plan(ctx context.Context, conn *sql.Conn, cfg Config, printOnly bool) ([]st
 				return nil, err
 			}
 			statements, tables = append(statements, created...), append(tables, name)
-			statements = append(statements, cfg.addAckTable(name, 0)...)
+			statements = append(statements, cfg.missingOfNew(name)...)
 			continue
 		}
 		if err != nil {
@@ -91,11 +91,7 @@ func plan(ctx context.Context, conn *sql.Conn, cfg Config, printOnly bool) ([]st
 			if err != nil {
 				return nil, err
 			}
-			missing, err := cfg.missingAckTable(ctx, conn, &found[i])
-			if err != nil {
-				return nil, err
-			}
-			statements = append(append(statements, completed...), missing...)
+			statements = append(statements, completed...)
 			tables = append(tables, found[i].Table)
 		}
 	}
@@ -115,7 +111,7 @@ func planBlind(cfg Config) ([]string, error) {
 			continue // a pattern names no table to make
 		}
 		statements, tables = append(statements, created...), append(tables, name)
-		statements = append(statements, cfg.addAckTable(name, 0)...)
+		statements = append(statements, cfg.missingOfNew(name)...)
 	}
 	return append(statements, grants(mysql.Server{}, cfg, tables, "", true)...), nil
 }
@@ -148,6 +144,28 @@ func (t *Table) complete(columns outbox.Columns) []string {
 	}
 	if t.due == "" {
 		statements = append(statements, t.addDueIndex())
+	}
+	return statements
+}
+
+// completeAll is complete with what the table's companions lack.
+func (t *Table) completeAll(ctx context.Context, conn *sql.Conn, cfg Config) ([]string, error) {
+	own := t.complete(cfg.Columns)
+	statements := own
+	for _, c := range cfg.Companions {
+		missing, err := c.Missing(ctx, conn, t, len(own) > 0)
+		if err != nil {
+			return statements, err
+		}
+		statements = append(statements, missing...)
+	}
+	return statements, nil
+}
+
+func (c Config) missingOfNew(table outbox.Table) []string {
+	var statements []string
+	for _, companion := range c.Companions {
+		statements = append(statements, companion.MissingOfNew(table)...)
 	}
 	return statements
 }

@@ -12,6 +12,7 @@ import (
 	"example.com/outbox-relay/internal/diagnose"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/test/fixture"
 	"example.com/outbox-relay/test/rig"
 )
 
@@ -37,7 +38,7 @@ func (d *desk) inspect(t *testing.T) diagnose.Report {
 }
 
 func TestInspectOfAHealthyTable(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
 		report := d.inspect(t)
 		assert.Equal(t, diagnose.OK, report.Worst(), "%+v", report)
@@ -51,67 +52,67 @@ func TestInspectOfAHealthyTable(t *testing.T) {
 }
 
 func TestS106InspectNamesEachMissingPrivilege(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
 		account := "'" + d.cfg.User + "'@'%'"
 		for _, privilege := range []string{"SELECT", "UPDATE"} {
-			d.exec(t, "REVOKE ALL PRIVILEGES, GRANT OPTION FROM "+account)
+			d.Exec(t, "REVOKE ALL PRIVILEGES, GRANT OPTION FROM "+account)
 			other := map[string]string{"SELECT": "UPDATE", "UPDATE": "SELECT"}[privilege]
-			d.exec(t, "GRANT "+other+" ON "+d.name()+" TO "+account)
+			d.Exec(t, "GRANT "+other+" ON "+d.Name()+" TO "+account)
 			report := d.inspect(t)
 			f := finding(t, report, strings.ToLower(privilege)+" privilege")
 			assert.Equal(t, diagnose.Failure, f.Level)
 			assert.Equal(t, diagnose.OK, finding(t, report, strings.ToLower(other)+" privilege").Level)
 			assert.Contains(t, finding(t, report, "small binlog images").Means, "may not set")
 			require.True(t, strings.HasPrefix(f.Repair, "GRANT "+privilege+" ON "), f.Repair)
-			d.exec(t, strings.TrimSuffix(f.Repair, ";"))
+			d.Exec(t, strings.TrimSuffix(f.Repair, ";"))
 			assert.Equal(t, diagnose.OK, finding(t, d.inspect(t), f.Check).Level, "the printed repair repairs")
 		}
-		d.exec(t, "REVOKE ALL PRIVILEGES, GRANT OPTION FROM "+account)
-		f := finding(t, d.inspect(t), "table "+d.table.String())
+		d.Exec(t, "REVOKE ALL PRIVILEGES, GRANT OPTION FROM "+account)
+		f := finding(t, d.inspect(t), "table "+d.Table.String())
 		assert.Equal(t, diagnose.Failure, f.Level)
-		assert.Contains(t, f.Repair, "GRANT SELECT, UPDATE ON "+d.name())
+		assert.Contains(t, f.Repair, "GRANT SELECT, UPDATE ON "+d.Name())
 	})
 }
 
 func TestMissingUpdatePrivilegeIsAnErrorOfItsOwn(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
 		account := "'" + d.cfg.User + "'@'%'"
-		d.exec(t, "REVOKE ALL PRIVILEGES, GRANT OPTION FROM "+account)
-		d.exec(t, "GRANT SELECT ON "+d.name()+" TO "+account)
-		_, err := d.MarkSent(t.Context(), d.refs(1))
+		d.Exec(t, "REVOKE ALL PRIVILEGES, GRANT OPTION FROM "+account)
+		d.Exec(t, "GRANT SELECT ON "+d.Name()+" TO "+account)
+		_, err := d.MarkSent(t.Context(), d.Refs(1))
 		require.ErrorIs(t, err, ErrPrivilege)
 		assert.False(t, mysql.Retryable(err))
 		require.ErrorContains(t, err, "UPDATE command denied")
-		d.exec(t, "GRANT UPDATE ON "+d.name()+" TO "+account)
-		_, err = d.MarkSent(t.Context(), d.refs(1))
+		d.Exec(t, "GRANT UPDATE ON "+d.Name()+" TO "+account)
+		_, err = d.MarkSent(t.Context(), d.Refs(1))
 		require.NoError(t, err, "works in the same session once it is granted")
 	})
 }
 
 func TestInspectNamesWhatTheTableLacks(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.exec(t, "ALTER TABLE "+d.name()+" DROP INDEX idx_status_retry, DROP INDEX uk_msg_id, DROP COLUMN last_error")
+		d.Exec(t, "ALTER TABLE "+d.Name()+" DROP INDEX idx_status_retry, DROP INDEX uk_msg_id, DROP COLUMN last_error")
 		report := d.inspect(t)
 		index := finding(t, report, "sweep index")
 		assert.Equal(t, diagnose.Failure, index.Level)
-		d.exec(t, strings.TrimSuffix(index.Repair, ";"))
+		d.Exec(t, strings.TrimSuffix(index.Repair, ";"))
 		unique := finding(t, report, "unique msg_id")
 		assert.Equal(t, diagnose.Warning, unique.Level)
-		d.exec(t, strings.TrimSuffix(unique.Repair, ";"))
+		d.Exec(t, strings.TrimSuffix(unique.Repair, ";"))
 		assert.Equal(t, diagnose.OK, finding(t, report, "last_error").Level)
 		assert.Contains(t, finding(t, report, "last_error").Repair, "optional")
 		report = d.inspect(t)
 		assert.Equal(t, diagnose.OK, report.Worst(), "%+v", report)
 
-		d.exec(t, "ALTER TABLE "+d.name()+" ENGINE=MyISAM")
+		d.Exec(t, "ALTER TABLE "+d.Name()+" ENGINE=MyISAM")
 		engine := finding(t, d.inspect(t), "engine")
 		assert.Equal(t, diagnose.Failure, engine.Level)
-		d.exec(t, strings.TrimSuffix(engine.Repair, ";"))
-		d.exec(t, "ALTER TABLE "+d.name()+" DROP COLUMN retry_count")
-		broken := finding(t, d.inspect(t), "table "+d.table.String())
+		d.Exec(t, strings.TrimSuffix(engine.Repair, ";"))
+		d.Exec(t, "ALTER TABLE "+d.Name()+" DROP COLUMN retry_count")
+		broken := finding(t, d.inspect(t), "table "+d.Table.String())
 		assert.Equal(t, diagnose.Failure, broken.Level)
 		assert.Contains(t, broken.Means, "has no column retry_count")
 	})
@@ -122,8 +123,8 @@ func TestInspectOfAReplicaAndOfNobody(t *testing.T) {
 	for _, start := range []func(testing.TB, ...rig.Option) *rig.Server{rig.MySQL, rig.MariaDB} {
 		srv := start(t, rig.Own())
 		d := newDesk(t, srv)
-		ref := d.insert(t, "a", 0, "NULL")
-		d.exec(t, "SET GLOBAL read_only=ON")
+		ref := d.Insert(t, "a", 0, "NULL")
+		d.Exec(t, "SET GLOBAL read_only=ON")
 		report := d.inspect(t)
 		f := finding(t, report, "server takes writes")
 		assert.Equal(t, diagnose.Failure, f.Level)
@@ -132,7 +133,7 @@ func TestInspectOfAReplicaAndOfNobody(t *testing.T) {
 		_, err := d.MarkSent(t.Context(), []outbox.Ref{ref})
 		require.ErrorIs(t, err, ErrReadOnly)
 		assert.True(t, mysql.Retryable(err))
-		d.exec(t, "SET GLOBAL read_only=OFF")
+		d.Exec(t, "SET GLOBAL read_only=OFF")
 		_, err = d.MarkSent(t.Context(), []outbox.Ref{ref})
 		require.NoError(t, err)
 		srv.Stop(t)
@@ -143,7 +144,7 @@ func TestInspectOfAReplicaAndOfNobody(t *testing.T) {
 }
 
 func TestInspectOfAWrongPassword(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
 		d.cfg.Password = "canary-secret"
 		report := d.inspect(t)
@@ -154,25 +155,25 @@ func TestInspectOfAWrongPassword(t *testing.T) {
 }
 
 func TestInitMakesWhatIsMissing(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
 		cfg := d.cfg
 		cfg.Password, cfg.User, cfg.StreamUser = srv.Password, srv.User, d.cfg.User
-		database := d.table.Database
-		d.exec(t, "ALTER TABLE "+d.name()+" DROP INDEX idx_status_retry, DROP COLUMN last_error, DROP COLUMN msg_key")
-		cfg.Tables = []string{d.table.String(), database + ".fresh"}
+		database := d.Table.Database
+		d.Exec(t, "ALTER TABLE "+d.Name()+" DROP INDEX idx_status_retry, DROP COLUMN last_error, DROP COLUMN msg_key")
+		cfg.Tables = []string{d.Table.String(), database + ".fresh"}
 
 		planned, err := Init(t.Context(), cfg, true)
 		require.NoError(t, err)
 		all := strings.Join(planned, "\n")
 		for _, part := range []string{
 			"ADD COLUMN `msg_key` VARCHAR(255) NULL, ADD COLUMN `last_error`", "CREATE INDEX idx_status_retry", "CREATE TABLE IF NOT EXISTS `" + database + "`.`fresh`",
-			"GRANT SELECT, UPDATE ON " + d.name() + " TO 'admin'@'%'", "GRANT REPLICATION SLAVE, ", "CREATE USER IF NOT EXISTS",
+			"GRANT SELECT, UPDATE ON " + d.Name() + " TO 'admin'@'%'", "GRANT REPLICATION SLAVE, ", "CREATE USER IF NOT EXISTS",
 		} {
 			assert.Contains(t, all, part)
 		}
 		assert.NotContains(t, all, cfg.Password+"'\n", "no password is printed")
-		assert.Zero(t, d.count(t, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME='fresh' AND TABLE_SCHEMA="+mysql.Literal(database)), "printing changes nothing")
+		assert.Zero(t, d.One(t, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME='fresh' AND TABLE_SCHEMA="+mysql.Literal(database)), "printing changes nothing")
 
 		done, err := Init(t.Context(), cfg, false)
 		require.NoError(t, err)
@@ -190,9 +191,9 @@ func TestInitMakesWhatIsMissing(t *testing.T) {
 }
 
 func TestInitOfAPatternThatMatchesNothing(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.cfg.Tables = []string{d.table.Database + `./shard_\d+/`}
+		d.cfg.Tables = []string{d.Table.Database + `./shard_\d+/`}
 		_, err := Init(t.Context(), d.cfg, false)
 		require.ErrorContains(t, err, "a pattern does not say which to make")
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -33,7 +34,7 @@ func (s *Store) Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]F
 			if err != nil {
 				return err
 			}
-			defer closeRows(rows)
+			defer mysql.CloseRows(rows)
 			for rows.Next() {
 				var id, msgID sql.RawBytes
 				var status int64

@@ -16,21 +16,22 @@ import (
 
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/test/fixture"
 	"example.com/outbox-relay/test/rig"
 )
 
 func TestMarkSentIsGuarded(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		pending := d.insert(t, "pending", 0, "NULL")
-		failed := d.insert(t, "failed", 2, "NOW()")
+		pending := d.Insert(t, "pending", 0, "NULL")
+		failed := d.Insert(t, "failed", 2, "NOW()")
 		done := map[string]int{"sent": 1, "consumed": 3, "dead": 4, "discarded": 5, "foreign": 9}
-		refs := []outbox.Ref{pending, failed, {Table: d.table, ID: 999, MsgID: "missing"}}
+		refs := []outbox.Ref{pending, failed, {Table: d.Table, ID: 999, MsgID: "missing"}}
 		for msgID, status := range done {
-			refs = append(refs, d.insert(t, msgID, status, "NULL"))
+			refs = append(refs, d.Insert(t, msgID, status, "NULL"))
 		}
-		other := d.insert(t, "reused id", 0, "NULL")
-		refs = append(refs, outbox.Ref{Table: d.table, ID: other.ID, MsgID: "the message before TRUNCATE"})
+		other := d.Insert(t, "reused id", 0, "NULL")
+		refs = append(refs, outbox.Ref{Table: d.Table, ID: other.ID, MsgID: "the message before TRUNCATE"})
 
 		changed, err := d.MarkSent(t.Context(), refs)
 		require.NoError(t, err)
@@ -41,17 +42,17 @@ func TestMarkSentIsGuarded(t *testing.T) {
 		for msgID, status := range done {
 			assert.Equal(t, status, d.state(t, outbox.Ref{MsgID: msgID}).Status, msgID)
 		}
-		assert.Zero(t, d.count(t, "SELECT COUNT(*) FROM "+d.name()+" WHERE status=1 AND msg_id IN ('pending','failed') AND update_time<NOW()-INTERVAL 30 SECOND"),
+		assert.Zero(t, d.One(t, "SELECT COUNT(*) FROM "+d.Name()+" WHERE status=1 AND msg_id IN ('pending','failed') AND update_time<NOW()-INTERVAL 30 SECOND"),
 			"update_time is written, though the column has no ON UPDATE")
 	})
 }
 
 func TestMarkSentNeverPairsTheIDOfOneWithTheMsgIDOfAnother(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		a, b := d.insert(t, "a", 0, "NULL"), d.insert(t, "b", 0, "NULL")
+		a, b := d.Insert(t, "a", 0, "NULL"), d.Insert(t, "b", 0, "NULL")
 		// What a REPLACE after a TRUNCATE can leave: both halves are known, but not together.
-		crossed := []outbox.Ref{{Table: d.table, ID: a.ID, MsgID: "b"}, {Table: d.table, ID: b.ID, MsgID: "a"}}
+		crossed := []outbox.Ref{{Table: d.Table, ID: a.ID, MsgID: "b"}, {Table: d.Table, ID: b.ID, MsgID: "a"}}
 		_, err := d.MarkSent(t.Context(), crossed)
 		require.NoError(t, err)
 		assert.Zero(t, d.state(t, a).Status)
@@ -60,7 +61,7 @@ func TestMarkSentNeverPairsTheIDOfOneWithTheMsgIDOfAnother(t *testing.T) {
 }
 
 func TestS35UnsignedIDsOverTwoToThe63(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		create := strings.Replace(outbox.Schema(outbox.Table{Name: "X"}, outbox.AllColumns()), "`X`", "%s", 1)
 		for _, tc := range []struct {
 			kind string
@@ -75,8 +76,8 @@ func TestS35UnsignedIDsOverTwoToThe63(t *testing.T) {
 			var refs []outbox.Ref
 			for i, id := range tc.ids {
 				msgID := fmt.Sprintf("m%d", i)
-				d.exec(t, "INSERT INTO "+d.name()+" (id,msg_id,topic,msg_content,status,create_time,update_time) VALUES ("+tc.text[i]+",'"+msgID+"','t','{}',0,NOW(),NOW())")
-				refs = append(refs, outbox.Ref{Table: d.table, ID: id, MsgID: msgID})
+				d.Exec(t, "INSERT INTO "+d.Name()+" (id,msg_id,topic,msg_content,status,create_time,update_time) VALUES ("+tc.text[i]+",'"+msgID+"','t','{}',0,NOW(),NOW())")
+				refs = append(refs, outbox.Ref{Table: d.Table, ID: id, MsgID: msgID})
 			}
 			found, err := d.Lookup(t.Context(), refs)
 			require.NoError(t, err)
@@ -96,7 +97,7 @@ func TestS35UnsignedIDsOverTwoToThe63(t *testing.T) {
 }
 
 func TestS36MarkByMsgIDInAnyCharacterSet(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		for _, tc := range []struct{ charset, msgID, topic, content, stored string }{
 			{"gbk", "中-1", "订单", `{"s":"中文"}`, "7B2273223A22D6D0CEC4227D"},
 			{"latin1 COLLATE latin1_general_cs", "l1é", "café", `{"s":"é€"}`, "7B2273223A22E980227D"},
@@ -105,10 +106,10 @@ func TestS36MarkByMsgIDInAnyCharacterSet(t *testing.T) {
 		} {
 			create := strings.Replace(outbox.Schema(outbox.Table{Name: "X"}, outbox.AllColumns()), "`X`", "%s", 1)
 			d := newDeskWith(t, srv, create+" DEFAULT CHARSET="+tc.charset)
-			d.exec(t, "INSERT INTO "+d.name()+" (msg_id,topic,msg_content,status,create_time,update_time) VALUES ("+
+			d.Exec(t, "INSERT INTO "+d.Name()+" (msg_id,topic,msg_content,status,create_time,update_time) VALUES ("+
 				mysql.Literal(tc.msgID)+","+mysql.Literal(tc.topic)+","+mysql.Literal(tc.content)+",0,NOW(),NOW())")
 			if tc.stored != "" {
-				require.EqualValues(t, 1, d.count(t, "SELECT COUNT(*) FROM "+d.name()+" WHERE HEX(msg_content)='"+tc.stored+"'"), "the column holds its own bytes")
+				require.EqualValues(t, 1, d.One(t, "SELECT COUNT(*) FROM "+d.Name()+" WHERE HEX(msg_content)='"+tc.stored+"'"), "the column holds its own bytes")
 			}
 			rows, err := d.Candidates(t.Context(), Query{})
 			require.NoError(t, err)
@@ -124,7 +125,7 @@ func TestS36MarkByMsgIDInAnyCharacterSet(t *testing.T) {
 			require.NoError(t, err)
 			assert.Contains(t, found, refs[0], tc.charset)
 			table := d.Tables()[0]
-			plan := d.plan(t, "UPDATE "+table.From()+table.ByID()+" SET status=1 WHERE "+table.These(refs)+" AND status IN (0,2)")
+			plan := d.Plan(t, "UPDATE "+table.From()+table.ByID()+" SET status=1 WHERE "+table.These(refs)+" AND status IN (0,2)")
 			assert.Contains(t, plan, "PRIMARY", tc.charset)
 			assert.NotContains(t, plan, `"ALL"`, tc.charset)
 			changed, err := d.MarkSent(t.Context(), refs)
@@ -135,27 +136,27 @@ func TestS36MarkByMsgIDInAnyCharacterSet(t *testing.T) {
 }
 
 func TestMarkSentOfABinaryMsgID(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		create := strings.Replace(outbox.Schema(outbox.Table{Name: "X"}, outbox.AllColumns()), "`X`", "%s", 1)
 		d := newDeskWith(t, srv, strings.Replace(create, "`msg_id` VARCHAR(64)", "`msg_id` VARBINARY(64)", 1))
-		d.exec(t, "INSERT INTO "+d.name()+" (msg_id,topic,msg_content,status,create_time,update_time) VALUES (X'00FF2780C0','t','{}',0,NOW(),NOW())")
-		changed, err := d.MarkSent(t.Context(), []outbox.Ref{{Table: d.table, ID: 1, MsgID: "\x00\xff\x27\x80\xc0"}})
+		d.Exec(t, "INSERT INTO "+d.Name()+" (msg_id,topic,msg_content,status,create_time,update_time) VALUES (X'00FF2780C0','t','{}',0,NOW(),NOW())")
+		changed, err := d.MarkSent(t.Context(), []outbox.Ref{{Table: d.Table, ID: 1, MsgID: "\x00\xff\x27\x80\xc0"}})
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, changed)
 	})
 }
 
 func TestS39ZeroAndPartialDates(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		conn, err := d.db.Conn(t.Context())
+		conn, err := d.DB.Conn(t.Context())
 		require.NoError(t, err)
-		_, err = conn.ExecContext(t.Context(), "SET SESSION sql_mode=''; INSERT INTO "+d.name()+
+		_, err = conn.ExecContext(t.Context(), "SET SESSION sql_mode=''; INSERT INTO "+d.Name()+
 			" (msg_id,topic,msg_content,status,next_retry_time,create_time,update_time) VALUES"+
 			" ('zero','t','{}',0,'0000-00-00 00:00:00','2026-00-10 00:00:00','0000-00-00'), ('zero2','t','{}',0,NULL,'0000-00-00 00:00:00','2026-00-00')")
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())
-		fine := d.insert(t, "fine", 0, "NULL")
+		fine := d.Insert(t, "fine", 0, "NULL")
 
 		rows, err := d.Candidates(t.Context(), Query{Grace: 5 * time.Second})
 		require.NoError(t, err)
@@ -185,22 +186,22 @@ func TestS39ZeroAndPartialDates(t *testing.T) {
 		_, err = d.MarkSent(t.Context(), refs)
 		require.NoError(t, err)
 		assert.Equal(t, 1, d.state(t, fine).Status)
-		assert.EqualValues(t, 3, d.count(t, "SELECT COUNT(*) FROM "+d.name()+" WHERE status=1"))
-		assert.EqualValues(t, 1, d.count(t, "SELECT COUNT(*) FROM "+d.name()+" WHERE msg_id='zero' AND CONCAT(create_time)='2026-00-10 00:00:00'"), "create_time is the user's")
+		assert.EqualValues(t, 3, d.One(t, "SELECT COUNT(*) FROM "+d.Name()+" WHERE status=1"))
+		assert.EqualValues(t, 1, d.One(t, "SELECT COUNT(*) FROM "+d.Name()+" WHERE msg_id='zero' AND CONCAT(create_time)='2026-00-10 00:00:00'"), "create_time is the user's")
 	})
 }
 
 func TestS96ZeroRowsAffected(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		for _, foundRows := range []bool{false, true} {
 			d := newDesk(t, srv, func(c *Config) { c.foundRows = foundRows })
-			ref := d.insert(t, "twice", 0, "NULL")
+			ref := d.Insert(t, "twice", 0, "NULL")
 			for range 2 {
 				_, err := d.MarkSent(t.Context(), []outbox.Ref{ref})
 				require.NoError(t, err)
 				assert.Equal(t, 1, d.state(t, ref).Status)
 			}
-			dead := d.insert(t, "failing", 0, "NULL")
+			dead := d.Insert(t, "failing", 0, "NULL")
 			for range 2 {
 				require.NoError(t, d.Defer(t.Context(), []outbox.Ref{dead}))
 			}
@@ -216,10 +217,10 @@ func TestS96ZeroRowsAffected(t *testing.T) {
 }
 
 func TestMarkFailedCountsAndBuries(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		ref := d.insert(t, "m", 0, "NULL")
-		d.exec(t, "UPDATE "+d.name()+" SET retry_count=NULL")
+		ref := d.Insert(t, "m", 0, "NULL")
+		d.Exec(t, "UPDATE "+d.Name()+" SET retry_count=NULL")
 		fail := func() []outbox.Ref {
 			dead, err := d.MarkFailed(t.Context(), []Failure{{Ref: ref, Delay: 90 * time.Second, Error: "broker's \\ 'no' 😀", MaxRetries: 2}})
 			require.NoError(t, err)
@@ -227,7 +228,7 @@ func TestMarkFailedCountsAndBuries(t *testing.T) {
 		}
 		assert.Empty(t, fail())
 		assert.Equal(t, state{Status: 2, Retries: 1, HasNext: true, LastError: "broker's \\ 'no' 😀"}, d.state(t, ref))
-		assert.EqualValues(t, 1, d.count(t, "SELECT COUNT(*) FROM "+d.name()+" WHERE TIMESTAMPDIFF(SECOND,NOW(),next_retry_time) BETWEEN 85 AND 90"))
+		assert.EqualValues(t, 1, d.One(t, "SELECT COUNT(*) FROM "+d.Name()+" WHERE TIMESTAMPDIFF(SECOND,NOW(),next_retry_time) BETWEEN 85 AND 90"))
 		assert.Empty(t, fail())
 		assert.Equal(t, []outbox.Ref{ref}, fail(), "two retries are allowed, the third failure is one too many")
 		assert.Equal(t, state{Status: 4, Retries: 3, LastError: "broker's \\ 'no' 😀"}, d.state(t, ref))
@@ -237,13 +238,13 @@ func TestMarkFailedCountsAndBuries(t *testing.T) {
 }
 
 func TestMarkFailedTriedAgainAfterALostAnswer(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
 		table := d.Tables()[0]
 		failures := []Failure{
-			{Ref: d.insert(t, "alive", 0, "NULL"), MaxRetries: 5},
-			{Ref: d.insert(t, "dying", 2, "NULL"), MaxRetries: 0},
-			{Ref: d.insert(t, "long dead", 4, "NULL"), MaxRetries: 0},
+			{Ref: d.Insert(t, "alive", 0, "NULL"), MaxRetries: 5},
+			{Ref: d.Insert(t, "dying", 2, "NULL"), MaxRetries: 0},
+			{Ref: d.Insert(t, "long dead", 4, "NULL"), MaxRetries: 0},
 		}
 		for i := range failures {
 			failures[i].Memory = new(Memory)
@@ -265,11 +266,11 @@ func TestMarkFailedTriedAgainAfterALostAnswer(t *testing.T) {
 
 // The caller hears of an error although the failure is in the table, and asks again. With a memory it counts once.
 func TestMarkFailedRepeatedByTheCaller(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		alive := Failure{Ref: d.insert(t, "alive", 0, "NULL"), MaxRetries: 5, Memory: new(Memory)}
-		dying := Failure{Ref: d.insert(t, "dying", 2, "NULL"), MaxRetries: 0, Memory: new(Memory)}
-		gone := Failure{Ref: d.insert(t, "consumed", 3, "NULL"), MaxRetries: 0, Memory: new(Memory)}
+		alive := Failure{Ref: d.Insert(t, "alive", 0, "NULL"), MaxRetries: 5, Memory: new(Memory)}
+		dying := Failure{Ref: d.Insert(t, "dying", 2, "NULL"), MaxRetries: 0, Memory: new(Memory)}
+		gone := Failure{Ref: d.Insert(t, "consumed", 3, "NULL"), MaxRetries: 0, Memory: new(Memory)}
 		for range 3 {
 			dead, err := d.MarkFailed(t.Context(), []Failure{alive, dying, gone})
 			require.NoError(t, err)
@@ -288,9 +289,9 @@ func TestMarkFailedRepeatedByTheCaller(t *testing.T) {
 }
 
 func TestMarkDeadKeepsTheReason(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		a, sent := d.insert(t, "a", 0, "NOW()"), d.insert(t, "sent", 1, "NULL")
+		a, sent := d.Insert(t, "a", 0, "NOW()"), d.Insert(t, "sent", 1, "NULL")
 		long := strings.Repeat("é", 3000)
 		require.NoError(t, d.MarkDead(t.Context(), []Failure{{Ref: a, Error: long}, {Ref: sent, Error: "no"}}))
 		assert.Equal(t, state{Status: 4, LastError: strings.Repeat("é", 1024)}, d.state(t, a))
@@ -299,12 +300,12 @@ func TestMarkDeadKeepsTheReason(t *testing.T) {
 }
 
 func TestOwnStatusNumbersAndColumnNames(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		columns := outbox.DefaultColumns()
 		columns.Status, columns.NextRetryTime, columns.ID, columns.MsgID = "State", "due at", "seq", "uuid"
 		create := strings.Replace(outbox.Schema(outbox.Table{Name: "X"}, outbox.SchemaOptions{Columns: columns}), "`X`", "%s", 1)
 		d := newDeskWith(t, srv, create, func(c *Config) { c.Columns, c.Statuses = columns, outbox.Statuses{10, 11, 12, 13, 14, 15} })
-		d.exec(t, "INSERT INTO "+d.name()+" (uuid,topic,msg_content,State,create_time,update_time) VALUES ('a','t','{}',10,NOW(),NOW()),('b','t','{}',0,NOW(),NOW()),('c','t','{}',10,NOW(),NOW())")
+		d.Exec(t, "INSERT INTO "+d.Name()+" (uuid,topic,msg_content,State,create_time,update_time) VALUES ('a','t','{}',10,NOW(),NOW()),('b','t','{}',0,NOW(),NOW()),('c','t','{}',10,NOW(),NOW())")
 		rows := d.candidates(t, Query{})
 		require.Equal(t, []string{"a", "c"}, msgIDs(rows))
 		assert.Equal(t, outbox.Pending, rows[0].Status)
@@ -312,19 +313,19 @@ func TestOwnStatusNumbersAndColumnNames(t *testing.T) {
 		require.NoError(t, err)
 		_, err = d.MarkFailed(t.Context(), []Failure{{Ref: rows[1].Ref(), Error: "has no column to go to", MaxRetries: 1}})
 		require.NoError(t, err)
-		assert.EqualValues(t, 11, d.count(t, "SELECT State FROM "+d.name()+" WHERE uuid='a'"))
-		assert.EqualValues(t, 12, d.count(t, "SELECT State FROM "+d.name()+" WHERE uuid='c'"))
+		assert.EqualValues(t, 11, d.One(t, "SELECT State FROM "+d.Name()+" WHERE uuid='a'"))
+		assert.EqualValues(t, 12, d.One(t, "SELECT State FROM "+d.Name()+" WHERE uuid='c'"))
 	})
 }
 
 func TestMarkSentWaitsForARowThatIsNotReadableYet(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		tx, err := d.db.BeginTx(t.Context(), nil)
+		tx, err := d.DB.BeginTx(t.Context(), nil)
 		require.NoError(t, err)
-		_, err = tx.ExecContext(t.Context(), "INSERT INTO "+d.name()+" (id,msg_id,topic,msg_content,status,create_time,update_time) VALUES (7,'late','t','{}',0,NOW(),NOW())")
+		_, err = tx.ExecContext(t.Context(), "INSERT INTO "+d.Name()+" (id,msg_id,topic,msg_content,status,create_time,update_time) VALUES (7,'late','t','{}',0,NOW(),NOW())")
 		require.NoError(t, err)
-		ref := outbox.Ref{Table: d.table, ID: 7, MsgID: "late"}
+		ref := outbox.Ref{Table: d.Table, ID: 7, MsgID: "late"}
 		found, err := d.Lookup(t.Context(), []outbox.Ref{ref})
 		require.NoError(t, err)
 		require.Empty(t, found, "a SELECT does not see it")
@@ -335,7 +336,7 @@ func TestMarkSentWaitsForARowThatIsNotReadableYet(t *testing.T) {
 		}()
 		// The server gives the same answer again when it is asked within 0.1 s.
 		require.Eventually(t, func() bool {
-			return rig.Transactions(t, d.db, "trx_state='LOCK WAIT' AND trx_query LIKE '%"+d.table.Database+"%'") > 0
+			return rig.Transactions(t, d.DB, "trx_state='LOCK WAIT' AND trx_query LIKE '%"+d.Table.Database+"%'") > 0
 		}, 20*time.Second, 250*time.Millisecond, "the mark waits for the lock")
 		require.NoError(t, tx.Commit())
 		require.NoError(t, <-marked)
@@ -344,14 +345,14 @@ func TestMarkSentWaitsForARowThatIsNotReadableYet(t *testing.T) {
 }
 
 func TestMarkingSurvivesItsConnectionBeingKilled(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		ref := d.insert(t, "a", 0, "NULL")
+		ref := d.Insert(t, "a", 0, "NULL")
 		require.NoError(t, d.Defer(t.Context(), []outbox.Ref{ref}))
-		sessions := d.sessions(t)
+		sessions := d.Sessions(t)
 		require.NotEmpty(t, sessions)
 		for _, s := range sessions {
-			d.exec(t, fmt.Sprintf("KILL %d", s.ID))
+			d.Exec(t, fmt.Sprintf("KILL %d", s.ID))
 		}
 		_, err := d.MarkSent(t.Context(), []outbox.Ref{ref})
 		require.NoError(t, err)

@@ -10,15 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/test/fixture"
 	"example.com/outbox-relay/test/rig"
 )
 
 func TestParkedRowsAreOutOfSightUntilTheyAreClaimed(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
 		k, other := SlotOf("orders", []byte("k")), SlotOf("orders", []byte("other"))
-		pending, failed, sent := d.insert(t, "pending", 0, "NULL"), d.insert(t, "failed", 2, "NOW()"), d.insert(t, "sent", 1, "NULL")
-		elsewhere := d.insert(t, "elsewhere", 0, "NOW()")
+		pending, failed, sent := d.Insert(t, "pending", 0, "NULL"), d.Insert(t, "failed", 2, "NOW()"), d.Insert(t, "sent", 1, "NULL")
+		elsewhere := d.Insert(t, "elsewhere", 0, "NOW()")
 		require.NoError(t, d.Park(t.Context(), []Parking{{failed, k}, {pending, k}, {sent, k}, {elsewhere, other}}))
 		require.NoError(t, d.Park(t.Context(), []Parking{{pending, k}}), "it may be repeated")
 		assert.Equal(t, state{Status: 1}, d.state(t, sent), "only what is the relay's is parked")
@@ -61,15 +62,15 @@ func TestParkedRowsAreOutOfSightUntilTheyAreClaimed(t *testing.T) {
 }
 
 func TestDeadLettersAreFoundAndRead(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.insert(t, "pending", 0, "NULL")
-		first, second := d.insert(t, "first", 4, "NULL"), d.insert(t, "second", 4, "NULL")
+		d.Insert(t, "pending", 0, "NULL")
+		first, second := d.Insert(t, "first", 4, "NULL"), d.Insert(t, "second", 4, "NULL")
 		dead, err := d.DeadLetters(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, map[outbox.Table][]uint64{d.table: {first.ID, second.ID}}, dead)
+		require.Equal(t, map[outbox.Table][]uint64{d.Table: {first.ID, second.ID}}, dead)
 		var found []string
-		require.NoError(t, d.ReadDead(t.Context(), d.table, []uint64{1, first.ID, second.ID}, func(row *outbox.Row) {
+		require.NoError(t, d.ReadDead(t.Context(), d.Table, []uint64{1, first.ID, second.ID}, func(row *outbox.Row) {
 			found = append(found, row.MsgID+" "+string(row.Content))
 		}))
 		assert.Equal(t, []string{`first {"id":"first"}`, `second {"id":"second"}`}, found)
@@ -79,12 +80,12 @@ func TestDeadLettersAreFoundAndRead(t *testing.T) {
 
 // A million rows behind dead letters must not cost the sweeps anything: no query reads more of them than it returns.
 func TestParkedRowsAreFoundByTheIndex(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		refs := d.fill(t, 20_000, "orders", "NULL")
+		refs := d.Fill(t, 20_000, "orders", "NULL")
 		k := SlotOf("orders", []byte("k"))
-		d.exec(t, "UPDATE "+d.name()+" SET next_retry_time="+string(k.value()))
-		d.exec(t, "ANALYZE TABLE "+d.name())
+		d.Exec(t, "UPDATE "+d.Name()+" SET next_retry_time="+string(k.value()))
+		d.Exec(t, "ANALYZE TABLE "+d.Name())
 		some := SlotOf("orders", []byte("some"))
 		require.NoError(t, d.Park(t.Context(), []Parking{{refs[10], some}, {refs[5], some}}))
 		parked, err := d.Parked(t.Context(), some, 100)
@@ -92,7 +93,7 @@ func TestParkedRowsAreFoundByTheIndex(t *testing.T) {
 		require.Len(t, parked, 2)
 		require.Equal(t, refs[5].ID, parked[0].ID)
 		table := &d.Tables()[0]
-		plan := d.plan(t, "SELECT DISTINCT next_retry_time FROM "+table.From()+table.ByDue()+" WHERE "+d.isParked(table))
+		plan := d.Plan(t, "SELECT DISTINCT next_retry_time FROM "+table.From()+table.ByDue()+" WHERE "+d.isParked(table))
 		assert.Contains(t, plan, "idx_status_retry")
 		began := time.Now()
 		rows, keys, err := d.CountParked(t.Context())
@@ -108,9 +109,9 @@ func TestParkedRowsAreFoundByTheIndex(t *testing.T) {
 
 // Writers use it for what is never to be sent: it is no parked row, and no time that somebody can wait for.
 func TestRowsThatAreNeverDueAreNotParked(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.insert(t, "never", 0, "'9999-12-31 23:59:59'")
+		d.Insert(t, "never", 0, "'9999-12-31 23:59:59'")
 		slots, err := d.ParkedSlots(t.Context())
 		require.NoError(t, err)
 		assert.Empty(t, slots)
@@ -121,9 +122,9 @@ func TestRowsThatAreNeverDueAreNotParked(t *testing.T) {
 }
 
 func TestTimestampCanNotBeParked(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.exec(t, "ALTER TABLE "+d.name()+" MODIFY next_retry_time TIMESTAMP NULL")
+		d.Exec(t, "ALTER TABLE "+d.Name()+" MODIFY next_retry_time TIMESTAMP NULL")
 		require.NoError(t, d.Refresh(t.Context()))
 		require.ErrorContains(t, d.CanPark(), "to be a DATETIME")
 	})

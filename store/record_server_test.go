@@ -10,24 +10,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/test/fixture"
 	"example.com/outbox-relay/test/rig"
 )
 
 func TestUnrecordedRowsAreFoundUntilDeferred(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
 		last, err := d.LastIDs(t.Context())
 		require.NoError(t, err)
 		assert.Empty(t, last)
 
-		first := d.insert(t, "first", 0, "NULL")
-		second := d.insert(t, "second", 0, "NULL")
-		d.insert(t, "sent", 1, "NULL")
-		d.insert(t, "failed", 2, "NOW()")
-		d.insert(t, "deferred", 0, "NOW()")
+		first := d.Insert(t, "first", 0, "NULL")
+		second := d.Insert(t, "second", 0, "NULL")
+		d.Insert(t, "sent", 1, "NULL")
+		d.Insert(t, "failed", 2, "NOW()")
+		d.Insert(t, "deferred", 0, "NOW()")
 		last, err = d.LastIDs(t.Context())
 		require.NoError(t, err)
-		d.insert(t, "later", 0, "NULL")
+		d.Insert(t, "later", 0, "NULL")
 
 		refs, err := d.Unrecorded(t.Context(), last, 10)
 		require.NoError(t, err)
@@ -43,12 +44,12 @@ func TestUnrecordedRowsAreFoundUntilDeferred(t *testing.T) {
 }
 
 func TestBacklogOfDeferredRowsLeavesTheStreamItsOwn(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.insert(t, "streamed", 0, "NULL")
-		deferred := d.insert(t, "deferred", 0, "NOW()")
-		failed := d.insert(t, "failed", 2, "NOW() + INTERVAL 1 HOUR")
-		d.insert(t, "delayed", 0, "NOW() + INTERVAL 30 SECOND")
+		d.Insert(t, "streamed", 0, "NULL")
+		deferred := d.Insert(t, "deferred", 0, "NOW()")
+		failed := d.Insert(t, "failed", 2, "NOW() + INTERVAL 1 HOUR")
+		d.Insert(t, "delayed", 0, "NOW() + INTERVAL 30 SECOND")
 		refs, err := d.Backlog(t.Context(), Query{Only: "orders", Early: true, Deferred: true, Limit: 10})
 		require.NoError(t, err)
 		assert.Equal(t, []outbox.Ref{deferred, failed}, refs)
@@ -66,13 +67,13 @@ func TestBacklogOfDeferredRowsLeavesTheStreamItsOwn(t *testing.T) {
 
 // TestNewShardIsMarked: a shard that was created after the start is marked like the others.
 func TestNewShardIsMarked(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv, func(c *Config) {
 			c.Tables = []string{c.Tables[0][:len(c.Tables[0])-len("local_message")] + `/local_message(_\d+)?/`}
 		})
-		shard := outbox.Table{Database: d.table.Database, Name: "local_message_7"}
-		d.exec(t, "CREATE TABLE "+outbox.QuoteTable(shard)+" LIKE "+d.name())
-		d.exec(t, "INSERT INTO "+outbox.QuoteTable(shard)+
+		shard := outbox.Table{Database: d.Table.Database, Name: "local_message_7"}
+		d.Exec(t, "CREATE TABLE "+outbox.QuoteTable(shard)+" LIKE "+d.Name())
+		d.Exec(t, "INSERT INTO "+outbox.QuoteTable(shard)+
 			" (msg_id, topic, msg_content, status, create_time, update_time) VALUES ('m', 'orders', '{}', 0, NOW(), NOW())")
 		changed, err := d.MarkSent(t.Context(), []outbox.Ref{{Table: shard, ID: 1, MsgID: "m"}})
 		require.NoError(t, err)
@@ -81,14 +82,14 @@ func TestNewShardIsMarked(t *testing.T) {
 }
 
 func TestCandidatesFromAMomentOn(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.insert(t, "old", 0, "NOW() - INTERVAL 1 HOUR")
-		d.insert(t, "failed-long-ago", 2, "NOW() - INTERVAL 1 HOUR")
-		without := d.insert(t, "without", 0, "NULL")
+		d.Insert(t, "old", 0, "NOW() - INTERVAL 1 HOUR")
+		d.Insert(t, "failed-long-ago", 2, "NOW() - INTERVAL 1 HOUR")
+		without := d.Insert(t, "without", 0, "NULL")
 		now, err := d.Now(t.Context())
 		require.NoError(t, err)
-		due := d.insert(t, "due", 0, "NOW()")
+		due := d.Insert(t, "due", 0, "NOW()")
 		rows, err := d.Candidates(t.Context(), Query{Limit: 10, DueFrom: now})
 		require.NoError(t, err)
 		var refs []outbox.Ref

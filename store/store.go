@@ -1,10 +1,13 @@
-// Package store is the SQL that the relay runs on the local message tables: marking, claiming, looking up, counting,
-// archiving, the leader's lock, and the operator's desk.
+// Package store is the SQL that the relay runs on the local message tables: marking, claiming, looking up, counting, and the
+// operator's desk; it also opens the leader's lock.
 //
 // It guarantees that every UPDATE of a status is guarded by the row's id, its msg_id and the statuses it may come from;
 // that whatever is compared or written in time is the database's own clock in the server's own time zone; that no lock
 // outlives a call; and that errors hold neither secrets nor data. It never decides by a SELECT, nor by a number of
 // affected rows, that a row is gone. When to call what is the business of relay and sweeper.
+//
+// The SQL of a concept with tables of its own is with that concept: histories are in internal/archive/history, reports back in
+// internal/reports/acks. Both make their statements of what a Table renders, and run them with Store.OnTable.
 //
 // # What next_retry_time means
 //
@@ -51,11 +54,11 @@ type Config struct {
 	MarkUser, StreamUser string
 	// LockLease is after how long the leader's lock is free once its holder can't be heard; zero means 10 s.
 	LockLease time.Duration
-	Archive   Archive
-	// AckTable names the table that keeps which groups have reported a message; {table} stands for the message table's name.
-	// "" means {table}_ack. NeedAcks tells that some message has to be reported by several groups, so that it must exist.
-	AckTable string
-	NeedAcks bool
+	// History names the history of a table, such as "{table}_history", where rows are archived; "" where they are not. Histories
+	// are no message tables, and Lookup finds the rows in them.
+	History string
+	// Companions are what Init makes and Inspect checks beside the message tables.
+	Companions []Companion
 
 	foundRows bool // the driver's clientFoundRows: tests show that nothing depends on it
 }
@@ -69,10 +72,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Statuses == (outbox.Statuses{}) {
 		c.Statuses = outbox.DefaultStatuses()
-	}
-	c.Archive = c.Archive.withDefaults()
-	if c.AckTable == "" {
-		c.AckTable = defaultAckTable
 	}
 	if c.LockLease <= 0 {
 		c.LockLease = defaultLockLease
@@ -89,7 +88,6 @@ func (c Config) Validate() error {
 	if _, err := mysql.ParsePatterns(c.Tables); err != nil {
 		problems = append(problems, err)
 	}
-	problems = append(problems, c.Archive.validate())
 	numbers := c.withDefaults().Statuses
 	for i, n := range numbers {
 		if j := slices.Index(numbers[:i], n); j >= 0 {
@@ -104,17 +102,14 @@ type Store struct {
 	cfg    Config
 	log    zerolog.Logger
 	server mysql.Server
-	// marks is the one session that marks; work runs the short statements; scan runs those that may read much; acks is the one
-	// session that takes reports, with small row images as marks has.
-	marks, work, scan, acks *mysql.Pool
-	archive                 *mysql.Pool   // moves rows to the history, one session
-	turn                    atomic.Uint32 // which table's candidates are asked for first
+	// marks is the one session that marks; work runs the short statements; scan runs those that may read much.
+	marks, work, scan *mysql.Pool
+	turn              atomic.Uint32 // which table's candidates are asked for first
 
 	mu     sync.RWMutex
 	tables []Table
 	byName map[outbox.Table]*Table
-	// copiedTo is what Move has found out about each history.
-	copiedTo map[outbox.Table]copiedColumns
+	pools  []*mysql.Pool // all of them
 }
 
 // Open connects, and finds the tables. It fails when a pattern matches no table, or a table lacks a column.
@@ -133,7 +128,7 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger) (*Store, error) {
 	return s, nil
 }
 
-// connect makes the pools. Together they are the most connections that the store ever has.
+// connect makes the pools. Together, and with those of NewPool, they are the most connections that the store ever has.
 func (s *Store) connect() error {
 	for _, pool := range []struct {
 		into **mysql.Pool
@@ -141,12 +136,9 @@ func (s *Store) connect() error {
 	}{
 		{&s.work, mysql.Options{Size: 4}},
 		{&s.marks, mysql.Options{Size: 1, SmallImages: true}},
-		{&s.acks, mysql.Options{Size: 1, SmallImages: true}},
 		{&s.scan, mysql.Options{Size: 2, ReadTimeout: mysql.SlowRead}},
-		{&s.archive, mysql.Options{Size: 1, ReadTimeout: mysql.SlowRead, SmallImages: true, Setup: []string{archiveSQL}}},
 	} {
-		pool.opts.FoundRows = s.cfg.foundRows
-		made, err := mysql.NewPool(s.cfg.Config, pool.opts, s.log)
+		made, err := s.NewPool(pool.opts)
 		if err != nil {
 			return err
 		}
@@ -155,13 +147,31 @@ func (s *Store) connect() error {
 	return nil
 }
 
+// NewPool returns a pool of sessions on the same server that is closed with the store: for statements that must not wait for the
+// store's own, nor these for them.
+func (s *Store) NewPool(opts mysql.Options) (*mysql.Pool, error) {
+	opts.FoundRows = s.cfg.foundRows
+	pool, err := mysql.NewPool(s.cfg.Config, opts, s.log)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pools = append(s.pools, pool)
+	return pool, nil
+}
+
+// Work returns the pool for short statements.
+func (s *Store) Work() *mysql.Pool { return s.work }
+
+// Scan returns the pool for statements that may read much.
+func (s *Store) Scan() *mysql.Pool { return s.scan }
+
 // Close gives the connections back. No other method may be called afterwards.
 func (s *Store) Close() error {
 	var errs []error
-	for _, pool := range []*mysql.Pool{s.marks, s.work, s.scan, s.archive, s.acks} {
-		if pool != nil {
-			errs = append(errs, pool.Close())
-		}
+	for _, pool := range s.pools {
+		errs = append(errs, pool.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -245,6 +255,9 @@ func (s *Store) Server() mysql.Server {
 
 // number returns the stored number of a status.
 func (s *Store) number(status outbox.Status) int { return s.cfg.Statuses[status] }
+
+// StatusOf returns the status that a stored number means.
+func (s *Store) StatusOf(number int64) outbox.Status { return s.cfg.Statuses.Of(number) }
 
 // open renders the guard's list: the statuses that the relay may move a row out of.
 func (s *Store) open() string {

@@ -21,13 +21,14 @@ type Table struct {
 	Unsigned bool
 	// Which of the optional columns the table has.
 	HasKey, HasHeaders, HasLastError, HasTrace, HasBodyRef bool
+	// Engine is the storage engine, as the server names it.
+	Engine string
 
 	cols map[string]mysql.Column // by the meaning's field name in outbox.Columns
 	// primary is the name of the unique index on the id alone, due of the one on (status, next_retry_time); "" when
 	// there is none.
 	primary, due string
 	byMsg        string // an index that begins with msg_id, the unique one if there is one
-	engine       string
 	msgIDUnique  bool
 }
 
@@ -133,7 +134,7 @@ func resolve(ctx context.Context, conn *sql.Conn, srv mysql.Server, cfg Config) 
 	if err != nil {
 		return nil, err
 	}
-	patterns = patterns.FoldCase(srv.FoldNames).Excluding(cfg.history())
+	patterns = patterns.FoldCase(srv.FoldNames).Excluding(cfg.History)
 	there, err := mysql.ListTables(ctx, conn, patterns)
 	if err != nil {
 		return nil, err
@@ -184,7 +185,7 @@ func lookAt(ctx context.Context, conn *sql.Conn, srv mysql.Server, columns outbo
 		}
 		for _, name := range some {
 			shape := shapes[name]
-			t := Table{Table: outbox.Table{Database: database, Name: name}, engine: shape.Engine}
+			t := Table{Table: outbox.Table{Database: database, Name: name}, Engine: shape.Engine}
 			if err := t.take(columns, shape.Columns); err != nil {
 				return nil, err
 			}
@@ -193,6 +194,15 @@ func lookAt(ctx context.Context, conn *sql.Conn, srv mysql.Server, columns outbo
 		}
 	}
 	return tables, nil
+}
+
+// Describe looks at a table that has the columns of a message table, such as a history.
+func (s *Store) Describe(ctx context.Context, conn *sql.Conn, table outbox.Table) (*Table, error) {
+	looked, err := lookAt(ctx, conn, s.Server(), s.cfg.Columns, table.Database, []string{table.Name})
+	if err != nil {
+		return nil, err
+	}
+	return &looked[0], nil
 }
 
 // take picks the columns that the relay uses and checks that they can serve.

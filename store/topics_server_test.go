@@ -11,22 +11,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/test/fixture"
 	"example.com/outbox-relay/test/rig"
 )
 
 func TestClosedTopics(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.insertTopic(t, "1", "failed waits", 2, "NOW()+INTERVAL 1 DAY")
-		d.insertTopic(t, "2", "failed", 2, "NULL")
-		d.insertTopic(t, "3", "deferred", 0, "NOW()-INTERVAL 1 MINUTE")
-		claimed := d.insertTopic(t, "4", "claimed", 0, "NOW()")
-		d.insertTopic(t, "10", "nearly due", 0, "NOW()+INTERVAL 20 SECOND")
-		d.insertTopic(t, "5", "delayed", 0, "NOW()+INTERVAL 1 DAY")
-		d.insertTopic(t, "6", "pending", 0, "NULL")
-		d.insertTopic(t, "7", "Pending", 0, "NULL")
-		d.insertTopic(t, "8", "sent", 1, "NOW()")
-		d.insertTopic(t, "9", "dead", 4, "NULL")
+		d.InsertTopic(t, "1", "failed waits", 2, "NOW()+INTERVAL 1 DAY")
+		d.InsertTopic(t, "2", "failed", 2, "NULL")
+		d.InsertTopic(t, "3", "deferred", 0, "NOW()-INTERVAL 1 MINUTE")
+		claimed := d.InsertTopic(t, "4", "claimed", 0, "NOW()")
+		d.InsertTopic(t, "10", "nearly due", 0, "NOW()+INTERVAL 20 SECOND")
+		d.InsertTopic(t, "5", "delayed", 0, "NOW()+INTERVAL 1 DAY")
+		d.InsertTopic(t, "6", "pending", 0, "NULL")
+		d.InsertTopic(t, "7", "Pending", 0, "NULL")
+		d.InsertTopic(t, "8", "sent", 1, "NOW()")
+		d.InsertTopic(t, "9", "dead", 4, "NULL")
 		rows, err := d.Claim(t.Context(), []outbox.Ref{claimed}, 30*time.Second)
 		require.NoError(t, err)
 		require.Len(t, rows, 1)
@@ -40,9 +41,9 @@ func TestClosedTopics(t *testing.T) {
 }
 
 func TestDeferGivesRowsToTheSweeper(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		pending, failed, sent := d.insert(t, "p", 0, "NULL"), d.insert(t, "f", 2, "NULL"), d.insert(t, "s", 1, "NULL")
+		pending, failed, sent := d.Insert(t, "p", 0, "NULL"), d.Insert(t, "f", 2, "NULL"), d.Insert(t, "s", 1, "NULL")
 		wrong := pending
 		wrong.MsgID = "x"
 		require.NoError(t, d.Defer(t.Context(), []outbox.Ref{wrong}))
@@ -60,18 +61,18 @@ func TestDeferGivesRowsToTheSweeper(t *testing.T) {
 }
 
 func TestCountIsBoundedAndKnowsTheOldest(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
 		counts, oldest, err := d.Count(t.Context())
 		require.NoError(t, err)
 		assert.Zero(t, oldest)
 		assert.Zero(t, counts[outbox.Pending])
 		for i := range 3 {
-			d.insert(t, fmt.Sprint("p", i), 0, "NULL")
+			d.Insert(t, fmt.Sprint("p", i), 0, "NULL")
 		}
-		d.insert(t, "dead", 4, "NULL")
-		d.insert(t, "deferred", 0, "NOW()-INTERVAL 1 HOUR")
-		d.exec(t, "UPDATE "+d.name()+" SET create_time=NOW()-INTERVAL 2 HOUR WHERE msg_id='deferred'")
+		d.Insert(t, "dead", 4, "NULL")
+		d.Insert(t, "deferred", 0, "NOW()-INTERVAL 1 HOUR")
+		d.Exec(t, "UPDATE "+d.Name()+" SET create_time=NOW()-INTERVAL 2 HOUR WHERE msg_id='deferred'")
 		counts, oldest, err = d.Count(t.Context())
 		require.NoError(t, err)
 		assert.EqualValues(t, 4, counts[outbox.Pending])
@@ -83,10 +84,10 @@ func TestCountIsBoundedAndKnowsTheOldest(t *testing.T) {
 // TestABacklogOfManyRowsIsCheap is the budget of a start after a long outage, for 200k rows; the design's million takes
 // five times as long.
 func TestABacklogOfManyRowsIsCheap(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.fill(t, 200_000, "no such topic", "IF(id%2=0,NULL,NOW())")
-		d.insertTopic(t, "good", "good", 0, "NOW()")
+		d.Fill(t, 200_000, "no such topic", "IF(id%2=0,NULL,NOW())")
+		d.InsertTopic(t, "good", "good", 0, "NOW()")
 		for name, call := range map[string]func(){
 			"closed topics": func() {
 				topics, err := d.ClosedTopics(t.Context(), time.Minute, true)

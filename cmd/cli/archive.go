@@ -12,6 +12,7 @@ import (
 
 	"example.com/outbox-relay/cmd/cli/render"
 	"example.com/outbox-relay/internal/archive"
+	"example.com/outbox-relay/internal/archive/history"
 	"example.com/outbox-relay/internal/desk"
 	"example.com/outbox-relay/internal/human"
 	"example.com/outbox-relay/internal/metrics"
@@ -89,14 +90,18 @@ func (v archiveView) Text(p *render.Page) {
 }
 
 func (a *app) archive(ctx context.Context, s *desk.Scope, rows *store.Store, dryRun bool) (err error) {
-	archiver, closeReplica, err := archiver(s, rows)
+	histories, err := wire.Histories(s.Config, rows, s.Log)
+	if err != nil {
+		return err
+	}
+	archiver, closeReplica, err := archiver(s, histories)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeReplica()) }()
 	var total int64
 	if !dryRun {
-		if total, err = estimate(ctx, rows); err != nil {
+		if total, err = estimate(ctx, histories); err != nil {
 			return err
 		}
 	}
@@ -118,23 +123,23 @@ func (a *app) archive(ctx context.Context, s *desk.Scope, rows *store.Store, dry
 }
 
 // archiver builds an archiver for one pass.
-func archiver(s *desk.Scope, rows *store.Store) (*archive.Archiver, func() error, error) {
+func archiver(s *desk.Scope, histories *history.Histories) (*archive.Archiver, func() error, error) {
 	source := metrics.New("").Source(s.Source.Name)
 	replica, err := wire.Replica(s.Config, s.Source)
 	if err != nil {
 		return nil, nil, exit(ExitUsage, err)
 	}
 	if replica == nil {
-		return wire.Archiver(s.Config, rows, nil, source, s.Log), func() error { return nil }, nil
+		return wire.Archiver(s.Config, histories, nil, source, s.Log), func() error { return nil }, nil
 	}
-	return wire.Archiver(s.Config, rows, replica, source, s.Log), replica.Close, nil
+	return wire.Archiver(s.Config, histories, replica, source, s.Log), replica.Close, nil
 }
 
 // estimate tells about how many rows a pass will move.
-func estimate(ctx context.Context, rows *store.Store) (int64, error) {
+func estimate(ctx context.Context, histories *history.Histories) (int64, error) {
 	var total int64
-	for _, t := range rows.Tables() {
-		n, err := rows.ArchiveEstimate(ctx, t.Table)
+	for _, table := range histories.Tables() {
+		n, err := histories.Estimate(ctx, table)
 		if err != nil {
 			return 0, err
 		}

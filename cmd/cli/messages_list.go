@@ -12,6 +12,7 @@ import (
 	"example.com/outbox-relay/internal/desk"
 	"example.com/outbox-relay/internal/desk/messages"
 	"example.com/outbox-relay/internal/human"
+	"example.com/outbox-relay/internal/reports/acks"
 	"example.com/outbox-relay/store"
 )
 
@@ -102,7 +103,7 @@ func (a *app) unconsumed(cmd *cobra.Command, f *filterFlags, age time.Duration, 
 		return misused(cmd, errors.New("--unconsumed-for goes with --topic and --limit only: it means sent messages"))
 	}
 	return a.withRows(cmd.Context(), func(s *desk.Scope, rows *store.Store) error {
-		list, err := messages.ListUnconsumed(cmd.Context(), s.Config, rows, store.UnreportedQuery{Topic: f.topic, For: age}, f.limit)
+		list, err := messages.ListUnconsumed(cmd.Context(), s.Config, rows, acks.UnreportedQuery{Topic: f.topic, For: age}, f.limit)
 		if err != nil {
 			return err
 		}

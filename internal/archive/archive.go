@@ -1,7 +1,7 @@
 // Package archive moves rows that are done with to the history of their table, so that the table stays small.
 //
-// It is the loop and the pass; the SQL is store's. Each batch is one transaction, so that a row is in exactly one of the two
-// tables whenever the process dies, and there is no state but the tables: a pass begins at the oldest rows. It guarantees
+// It is the loop and the pass; the SQL is package history's. Each batch is one transaction, so that a row is in exactly one of the
+// two tables whenever the process dies, and there is no state but the tables: a pass begins at the oldest rows. It guarantees
 // that it keeps out of the services' way: batches and pauses follow what batches cost (pace), and nothing is moved while a replica
 // is behind. Several may work at the same time: rows that another one has locked are passed over.
 package archive
@@ -21,7 +21,7 @@ import (
 	"example.com/outbox-relay/store"
 )
 
-// Config is how rows are archived; which ones is the store's configuration.
+// Config is how rows are archived; which ones is history.Config.
 type Config struct {
 	// Interval is the time between two passes.
 	Interval time.Duration
@@ -38,7 +38,7 @@ type Archiver struct {
 	log     zerolog.Logger
 
 	// reached is how far each lane was looked along beyond its young rows. It is kept between passes only to save work.
-	reached map[lane]store.Place
+	reached map[lane]store.Spot
 	pace    *pace
 	asked   time.Time // when the replica was asked last
 }
@@ -52,7 +52,7 @@ type lane struct {
 func New(cfg Config, rows Rows, replica Replica, m *metrics.Source, log zerolog.Logger) *Archiver {
 	return &Archiver{
 		cfg: cfg, rows: rows, replica: replica, metrics: m, log: log.With().Str("component", "archive").Logger(),
-		reached: map[lane]store.Place{}, pace: newPace(cfg.Batch),
+		reached: map[lane]store.Spot{}, pace: newPace(cfg.Batch),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/outbox-relay/internal/archive/history"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/retry"
@@ -41,8 +42,8 @@ func (a *Archiver) Pass(ctx context.Context, dryRun bool, progress func(Result))
 	p := &pass{archiver: a, dryRun: dryRun, progress: progress, result: Result{Tables: map[outbox.Table]int64{}}}
 	defer a.paused(words.PausedBusy, false)
 	var errs []error
-	for _, t := range a.rows.Tables() {
-		if err := p.table(ctx, t.Table); err != nil {
+	for _, table := range a.rows.Tables() {
+		if err := p.table(ctx, table); err != nil {
 			errs = append(errs, err)
 		}
 		if ctx.Err() != nil {
@@ -67,7 +68,7 @@ func (p *pass) table(ctx context.Context, table outbox.Table) error {
 	followed := p.dryRun
 	for number := range a.rows.Lanes(table) {
 		l := lane{table, number}
-		at := store.Place{}
+		at := store.Spot{}
 		for young := 0; young < youngEnd; {
 			looked, err := p.chunk(ctx, l, at, &followed)
 			if err != nil {
@@ -78,14 +79,14 @@ func (p *pass) table(ctx context.Context, table outbox.Table) error {
 			case looked.Rows < chunk:
 				young = youngEnd
 				delete(a.reached, l) // the whole lane has been seen
-				at = store.Place{}
+				at = store.Spot{}
 			case looked.Young:
 				young++
 			default:
 				young = 0
 			}
 		}
-		if at == (store.Place{}) {
+		if at == (store.Spot{}) {
 			continue
 		}
 		if err := p.prospect(ctx, l, at, &followed); err != nil {
@@ -96,7 +97,7 @@ func (p *pass) table(ctx context.Context, table outbox.Table) error {
 }
 
 // prospect looks beyond the young rows at a lane's head, a bounded way in each pass.
-func (p *pass) prospect(ctx context.Context, l lane, head store.Place, followed *bool) error {
+func (p *pass) prospect(ctx context.Context, l lane, head store.Spot, followed *bool) error {
 	a := p.archiver
 	at, ok := a.reached[l]
 	if !ok {
@@ -121,7 +122,7 @@ func (p *pass) prospect(ctx context.Context, l lane, head store.Place, followed 
 }
 
 // chunk looks at some rows and moves those that are old enough.
-func (p *pass) chunk(ctx context.Context, l lane, at store.Place, followed *bool) (store.Looked, error) {
+func (p *pass) chunk(ctx context.Context, l lane, at store.Spot, followed *bool) (history.Looked, error) {
 	a := p.archiver
 	looked, err := a.rows.Look(ctx, l.table, l.number, at, chunk)
 	if err != nil {

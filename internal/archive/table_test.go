@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/internal/archive/history"
 	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
@@ -49,7 +50,7 @@ func newFake(n int, row func(id uint64) fakeRow) *fakeRows {
 	return f
 }
 
-func (f *fakeRows) Tables() []store.Table { return []store.Table{{Table: f.table}} }
+func (f *fakeRows) Tables() []outbox.Table { return []outbox.Table{f.table} }
 
 func (f *fakeRows) Follow(context.Context, outbox.Table) error {
 	f.follows++
@@ -61,11 +62,11 @@ func (f *fakeRows) Follow(context.Context, outbox.Table) error {
 
 func (f *fakeRows) Lanes(outbox.Table) int { return 1 }
 
-func (f *fakeRows) Look(_ context.Context, _ outbox.Table, _ int, from store.Place, limit int) (store.Looked, error) {
+func (f *fakeRows) Look(_ context.Context, _ outbox.Table, _ int, from store.Spot, limit int) (history.Looked, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.looks++
-	looked := store.Looked{Young: true, Next: from}
+	looked := history.Looked{Young: true, Next: from}
 	for _, r := range f.rows[from.ID:] {
 		if f.gone[r.id] {
 			continue
@@ -74,7 +75,7 @@ func (f *fakeRows) Look(_ context.Context, _ outbox.Table, _ int, from store.Pla
 			break
 		}
 		looked.Rows++
-		looked.Next = store.Place{ID: r.id}
+		looked.Next = store.SpotAt(r.id, "")
 		looked.Young = looked.Young && r.young
 		if r.old {
 			looked.IDs = append(looked.IDs, r.id)

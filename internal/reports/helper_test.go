@@ -16,8 +16,8 @@ import (
 	"example.com/outbox-relay/inbox/report"
 	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/internal/reports"
+	"example.com/outbox-relay/internal/reports/acks"
 	"example.com/outbox-relay/outbox"
-	"example.com/outbox-relay/store"
 )
 
 // tables is a database that remembers what was reported. fail is asked before each report.
@@ -27,10 +27,10 @@ type tables struct {
 	taken   []string // group/topic:id
 	calls   int
 	settled int
-	oldest  func(*store.UnreportedScan) (*store.SentMessage, bool, error)
+	oldest  func(*acks.UnreportedScan) (*acks.SentMessage, bool, error)
 }
 
-func (s *tables) Consume(_ context.Context, _ store.AckRules, r report.Report) (report.Counts, error) {
+func (s *tables) Consume(_ context.Context, _ acks.Rules, r report.Report) (report.Counts, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
@@ -45,14 +45,14 @@ func (s *tables) Consume(_ context.Context, _ store.AckRules, r report.Report) (
 	return report.Counts{Consumed: len(r.MsgIDs)}, nil
 }
 
-func (s *tables) SettleAcks(context.Context, store.AckRules, store.AckCursor) (report.Counts, store.AckCursor, error) {
+func (s *tables) Settle(context.Context, acks.Rules, acks.Cursor) (report.Counts, acks.Cursor, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settled++
-	return report.Counts{Consumed: 1}, store.AckCursor{}, nil
+	return report.Counts{Consumed: 1}, acks.Cursor{}, nil
 }
 
-func (s *tables) OldestUnreported(_ context.Context, scan *store.UnreportedScan, _ int) (*store.SentMessage, bool, error) {
+func (s *tables) OldestUnreported(_ context.Context, scan *acks.UnreportedScan, _ int) (*acks.SentMessage, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.oldest(scan)

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/inbox/report"
+	"example.com/outbox-relay/internal/reports/acks"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/retry/trouble"
@@ -159,9 +160,9 @@ const settleEvery = 5 * time.Second
 // settle completes what consumers have reported by SQL, page by page, until ctx ends.
 func (s *Service) settle(ctx context.Context) {
 	state := trouble.New(s.log, texts("the table of reports can't be read"))
-	var at store.AckCursor
+	var at acks.Cursor
 	for retry.Wait(ctx, settleEvery) == nil {
-		counts, next, err := s.cfg.Store.SettleAcks(ctx, s.cfg.Rules, at)
+		counts, next, err := s.cfg.Store.Settle(ctx, s.cfg.Rules, at)
 		if ctx.Err() != nil {
 			return
 		}

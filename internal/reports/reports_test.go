@@ -13,6 +13,7 @@ import (
 
 	"example.com/outbox-relay/inbox/report"
 	"example.com/outbox-relay/internal/reports"
+	"example.com/outbox-relay/internal/reports/acks"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/test/bubble"
@@ -146,7 +147,7 @@ func TestTheTableOfReportsIsLookedThrough(t *testing.T) {
 				cfg.OpenReader = nil
 				cfg.Rules.Groups = map[string][]string{"orders": groups}
 			})
-			s.rows.oldest = func(*store.UnreportedScan) (*store.SentMessage, bool, error) { return nil, true, nil }
+			s.rows.oldest = func(*acks.UnreportedScan) (*acks.SentMessage, bool, error) { return nil, true, nil }
 			s.start()
 			later(62 * time.Second)
 			s.end()
@@ -179,13 +180,13 @@ func TestUnreportedMessagesAreWatched(t *testing.T) {
 				return true, read
 			})
 		})
-		s.rows.oldest = func(*store.UnreportedScan) (*store.SentMessage, bool, error) {
+		s.rows.oldest = func(*acks.UnreportedScan) (*acks.SentMessage, bool, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if age == 0 {
 				return nil, complete, nil
 			}
-			return &store.SentMessage{Message: store.Message{Row: outbox.Row{MsgID: "m"}, Age: age}, MarkedAt: marked}, complete, nil
+			return &acks.SentMessage{Message: store.Message{Row: outbox.Row{MsgID: "m"}, Age: age}, MarkedAt: marked}, complete, nil
 		}
 		s.start()
 		expect := func(wantAge, wantRead map[string]float64) {

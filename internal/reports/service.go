@@ -4,7 +4,7 @@
 // A Service takes reports from a topic and over HTTP, completes what consumers have written into the table of reports with
 // SQL, and watches for messages that nobody reports. It guarantees that a record of the topic is committed only after the
 // database has taken what it says, that junk is counted and never stops it, and that nothing of it runs but while the relay
-// leads. What a report does to a row, and that none takes a row back, is store's; the format is inbox/report's.
+// leads. What a report does to a row, and that none takes a row back, is package acks'; the format is inbox/report's.
 package reports
 
 import (
@@ -19,16 +19,16 @@ import (
 
 	"example.com/outbox-relay/inbox/report"
 	"example.com/outbox-relay/internal/metrics"
+	"example.com/outbox-relay/internal/reports/acks"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
-	"example.com/outbox-relay/store"
 )
 
-// Store is what a Service does to the tables; store.Store is the real one. It may be used concurrently.
+// Store is what a Service does to the tables; acks.Acks is the real one. It may be used concurrently.
 type Store interface {
-	Consume(ctx context.Context, rules store.AckRules, r report.Report) (report.Counts, error)
-	SettleAcks(ctx context.Context, rules store.AckRules, from store.AckCursor) (report.Counts, store.AckCursor, error)
-	OldestUnreported(ctx context.Context, scan *store.UnreportedScan, look int) (oldest *store.SentMessage, complete bool, err error)
+	Consume(ctx context.Context, rules acks.Rules, r report.Report) (report.Counts, error)
+	Settle(ctx context.Context, rules acks.Rules, from acks.Cursor) (report.Counts, acks.Cursor, error)
+	OldestUnreported(ctx context.Context, scan *acks.UnreportedScan, look int) (oldest *acks.SentMessage, complete bool, err error)
 }
 
 // Reader reads the topic of reports; kafka.ReportReader is the real one. One goroutine uses it.
@@ -49,7 +49,7 @@ type Groups interface {
 // Config is how reports of one source are taken. Every field must be set unless it says otherwise.
 type Config struct {
 	Source string
-	Rules  store.AckRules
+	Rules  acks.Rules
 	Store  Store
 	// OpenReader opens the topic of reports; nil when none is read.
 	OpenReader func() (Reader, error)

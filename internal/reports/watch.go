@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"example.com/outbox-relay/internal/reports/acks"
 	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/retry/trouble"
-	"example.com/outbox-relay/store"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 type watched struct {
 	topic, group string
 	shared       bool
-	scan         *store.UnreportedScan
+	scan         *acks.UnreportedScan
 	restarted    time.Time
 }
 
@@ -60,7 +60,7 @@ func (s *Service) pairs() []*watched {
 			shared := len(groups) > 1
 			pairs = append(pairs, &watched{
 				topic: topic, group: group, shared: shared, restarted: time.Now(),
-				scan: store.NewUnreportedScan(store.UnreportedQuery{Topic: topic, Group: group, Shared: shared}),
+				scan: acks.NewUnreportedScan(acks.UnreportedQuery{Topic: topic, Group: group, Shared: shared}),
 			})
 		}
 	}

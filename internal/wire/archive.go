@@ -5,6 +5,7 @@ import (
 
 	"example.com/outbox-relay/canal"
 	"example.com/outbox-relay/internal/archive"
+	"example.com/outbox-relay/internal/archive/history"
 	"example.com/outbox-relay/internal/config"
 	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/outbox"
@@ -13,22 +14,27 @@ import (
 )
 
 // archiving returns which rows of a source go to which history.
-func archiving(c *config.Config) store.Archive {
+func archiving(c *config.Config) history.Config {
 	statuses := make([]outbox.Status, 0, len(c.Archive.Statuses))
 	for _, name := range c.Archive.Statuses {
 		if status, err := outbox.ParseStatus(name); err == nil { // config knows no others
 			statuses = append(statuses, status)
 		}
 	}
-	return store.Archive{Enabled: c.Archive.Enabled, Table: c.Archive.Table, Statuses: statuses, After: c.Archive.After}
+	return history.Config{Enabled: c.Archive.Enabled, Table: c.Archive.Table, Statuses: statuses, After: c.Archive.After}
 }
 
-// history names the histories of a source's tables, "" when there are none.
-func history(c *config.Config) string {
+// historyName names the histories of a source's tables, "" when there are none.
+func historyName(c *config.Config) string {
 	if !c.Archive.Enabled {
 		return ""
 	}
 	return c.Archive.Table
+}
+
+// Histories returns the histories of the tables of rows, which is to stay open.
+func Histories(c *config.Config, rows *store.Store, log zerolog.Logger) (*history.Histories, error) {
+	return history.New(rows, archiving(c), log)
 }
 
 // Archiver returns the archiver of a source. replica may be nil.
@@ -57,7 +63,11 @@ func (b *Source) archive(c *config.Config, s config.Source, rows *store.Store, d
 	if !c.Archive.Enabled {
 		return nil
 	}
-	archiver := Archiver(c, rows, nil, deps.Metrics, log)
+	histories, err := Histories(c, rows, log)
+	if err != nil {
+		return err
+	}
+	archiver := Archiver(c, histories, nil, deps.Metrics, log)
 	replica, err := Replica(c, s)
 	if err != nil {
 		return err
@@ -65,7 +75,7 @@ func (b *Source) archive(c *config.Config, s config.Source, rows *store.Store, d
 	if replica != nil {
 		// Its own connections: it may wait for long.
 		b.close = append(b.close, replica.Close)
-		archiver = Archiver(c, rows, replica, deps.Metrics, log)
+		archiver = Archiver(c, histories, replica, deps.Metrics, log)
 	}
 	deps.WhileLeading = append(deps.WhileLeading, archiver.Run)
 	return nil

@@ -10,6 +10,7 @@ import (
 	"example.com/outbox-relay/inbox/report"
 	"example.com/outbox-relay/internal/config"
 	"example.com/outbox-relay/internal/reports"
+	"example.com/outbox-relay/internal/reports/acks"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
@@ -19,12 +20,21 @@ import (
 )
 
 // AckRules returns who has to report what.
-func AckRules(c *config.Config, route *router.Router) store.AckRules {
-	rules := store.AckRules{Groups: c.Acks.Groups}
+func AckRules(c *config.Config, route *router.Router) acks.Rules {
+	rules := acks.Rules{Groups: c.Acks.Groups}
 	if route != nil {
 		rules.TopicOf = func(name string) string { return route.Topic(&outbox.Row{Topic: name}) }
 	}
 	return rules
+}
+
+func ackTables(c *config.Config) acks.Config {
+	return acks.Config{Table: c.Acks.Table, Needed: c.Acks.Enabled && AckRules(c, nil).NeedTable()}
+}
+
+// Acks returns the reports of the tables of rows, which is to stay open.
+func Acks(c *config.Config, rows *store.Store) (*acks.Acks, error) {
+	return acks.New(rows, ackTables(c))
 }
 
 // AckGroup returns the consumer group under which a source's relay reads the topic of reports.
@@ -33,12 +43,16 @@ func AckGroup(c *config.Config, source string) string {
 }
 
 // takeReports builds what takes reports, where the configuration wants it.
-func (b *Source) takeReports(c *config.Config, s config.Source, client *kafka.Client, rows *store.Store, deps *relay.Deps, log zerolog.Logger) {
+func (b *Source) takeReports(c *config.Config, s config.Source, client *kafka.Client, rows *store.Store, deps *relay.Deps, log zerolog.Logger) error {
 	if !c.Acks.Enabled {
-		return
+		return nil
+	}
+	taken, err := Acks(c, rows)
+	if err != nil {
+		return err
 	}
 	cfg := reports.Config{
-		Source: s.Name, Rules: AckRules(c, deps.Router), Store: rows, Groups: readGroups{client, deps.Router}, Metrics: deps.Metrics,
+		Source: s.Name, Rules: AckRules(c, deps.Router), Store: taken, Groups: readGroups{client, deps.Router}, Metrics: deps.Metrics,
 	}
 	if c.Acks.Topic != "" {
 		cfg.OpenReader = func() (reports.Reader, error) {
@@ -51,6 +65,7 @@ func (b *Source) takeReports(c *config.Config, s config.Source, client *kafka.Cl
 	}
 	b.reports = reports.New(cfg, log)
 	deps.WhileLeading = append(deps.WhileLeading, b.reports.Run)
+	return nil
 }
 
 // Report takes a report for the source.

@@ -54,7 +54,7 @@ func Stream(c *config.Config, s config.Source) (canal.Config, error) {
 		return canal.Config{}, err
 	}
 	return canal.Config{
-		Config: server, ServerID: s.ServerID, Name: s.Name, Tables: s.Tables, History: history(c), Columns: s.Columns.Outbox(), Statuses: s.Statuses.Outbox(),
+		Config: server, ServerID: s.ServerID, Name: s.Name, Tables: s.Tables, History: historyName(c), Columns: s.Columns.Outbox(), Statuses: s.Statuses.Outbox(),
 	}, nil
 }
 
@@ -66,8 +66,8 @@ func Primary(c *config.Config, s config.Source) (store.Config, error) {
 	}
 	return store.Config{
 		Config: server, Tables: s.Tables, Columns: s.Columns.Outbox(), Statuses: s.Statuses.Outbox(),
-		StreamUser: s.Reader().User, LockLease: c.Leader.Lease, Archive: archiving(c),
-		AckTable: c.Acks.Table, NeedAcks: c.Acks.Enabled && AckRules(c, nil).NeedTable(),
+		StreamUser: s.Reader().User, LockLease: c.Leader.Lease, History: historyName(c),
+		Companions: []store.Companion{archiving(c), ackTables(c)},
 	}, nil
 }
 
@@ -177,7 +177,9 @@ func Open(ctx context.Context, c *config.Config, s config.Source, m *metrics.Reg
 	if err := built.stream(c, s, &deps, log); err != nil {
 		return nil, err
 	}
-	built.takeReports(c, s, client, rows, &deps, log)
+	if err := built.takeReports(c, s, client, rows, &deps, log); err != nil {
+		return nil, err
+	}
 	built.Relay = relay.New(Relay(c, s), deps, log)
 	return built, nil
 }

@@ -21,8 +21,8 @@ import (
 	"example.com/outbox-relay/inbox/report"
 	"example.com/outbox-relay/internal/demo/workload"
 	"example.com/outbox-relay/internal/oracle"
+	"example.com/outbox-relay/internal/reports/acks"
 	"example.com/outbox-relay/outbox"
-	"example.com/outbox-relay/store"
 	"example.com/outbox-relay/test/harness"
 	"example.com/outbox-relay/test/rig"
 )
@@ -39,7 +39,7 @@ func newReporting(t *testing.T, c harness.Cast, groups func(topics []string) map
 	s := &reporting{Scene: harness.NewScene(t, c), t: t}
 	s.acks = s.Cast.Kafka.Topic(t, 2)
 	for _, table := range s.ackTables() {
-		_, err := s.DB.ExecContext(t.Context(), store.AckSchema(table, 0))
+		_, err := s.DB.ExecContext(t.Context(), acks.Schema(table, 0))
 		require.NoError(t, err)
 	}
 	s.Set("acks.enabled", true, "acks.topic", s.acks, "acks.groups", groups(s.Topics),

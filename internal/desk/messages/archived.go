@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
 )
@@ -17,8 +19,12 @@ type Archived struct {
 
 // archivedStories returns the archived messages of a name. A history that the user may not read is a problem that is
 // returned as text.
-func archivedStories(ctx context.Context, rows *store.Store, name string, content bool) (stories []Story, problem string, err error) {
-	found, err := rows.ShowArchived(ctx, name)
+func archivedStories(ctx context.Context, s *desk.Scope, rows *store.Store, name string, content bool) (stories []Story, problem string, err error) {
+	histories, err := wire.Histories(s.Config, rows, s.Log)
+	if err != nil {
+		return nil, "", err
+	}
+	found, err := histories.Show(ctx, name)
 	if errors.Is(err, store.ErrPrivilege) {
 		return nil, err.Error(), nil
 	}

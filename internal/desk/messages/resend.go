@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"example.com/outbox-relay/checkpoint"
+	"example.com/outbox-relay/internal/archive/history"
 	"example.com/outbox-relay/internal/desk"
+	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/store"
 )
 
@@ -52,7 +54,11 @@ func (v *Resent) Stay() int {
 // Resend brings archived messages back into their table or, unless Apply is set, says which it would bring. That one can't
 // come back is a result. With an error the result is what was done before it, nil when that is nothing.
 func Resend(ctx context.Context, s *desk.Scope, rows *store.Store, r ResendRequest) (*Resent, error) {
-	chosen, err := archived(ctx, rows, r)
+	histories, err := wire.Histories(s.Config, rows, s.Log)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := archived(ctx, histories, r)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +69,7 @@ func Resend(ctx context.Context, s *desk.Scope, rows *store.Store, r ResendReque
 	for i := range chosen {
 		m := &chosen[i]
 		line := ResentLine{Line: LineOf(rows, &m.Message), History: m.History.String(), ArchivedAt: m.At}
-		line.Problem, err = resendOne(ctx, rows, m, r.Apply, note(m, r.Who.User+"@"+r.Who.Host, r.Who.Reason))
+		line.Problem, err = resendOne(ctx, histories, m, r.Apply, note(m, r.Who.User+"@"+r.Who.Host, r.Who.Reason))
 		if err != nil {
 			return view, err
 		}
@@ -80,19 +86,19 @@ func Resend(ctx context.Context, s *desk.Scope, rows *store.Store, r ResendReque
 }
 
 // note is what the row's last_error keeps.
-func note(m *store.Archived, who, reason string) string {
+func note(m *history.Archived, who, reason string) string {
 	return strings.TrimSuffix(fmt.Sprintf("resent from %s by %s: %s", m.History, who, reason), ": ")
 }
 
 // resendOne brings a message back, or says why it stays.
-func resendOne(ctx context.Context, rows *store.Store, m *store.Archived, apply bool, note string) (problem string, err error) {
+func resendOne(ctx context.Context, histories *history.Histories, m *history.Archived, apply bool, note string) (problem string, err error) {
 	if apply {
-		err = rows.Resend(ctx, *m, note)
+		err = histories.Resend(ctx, *m, note)
 	} else {
-		err = rows.CanResend(ctx, *m)
+		err = histories.CanResend(ctx, *m)
 	}
 	switch {
-	case errors.Is(err, store.ErrInTable):
+	case errors.Is(err, history.ErrInTable):
 		return "its table has a message of that id or msg_id", nil
 	case errors.Is(err, store.ErrFilter):
 		return err.Error(), nil
@@ -101,23 +107,23 @@ func resendOne(ctx context.Context, rows *store.Store, m *store.Archived, apply 
 }
 
 // archived finds the messages that were named, each once. Of one that is in a history more than once, the newest is meant.
-func archived(ctx context.Context, rows *store.Store, r ResendRequest) ([]store.Archived, error) {
-	var found []store.Archived
+func archived(ctx context.Context, histories *history.Histories, r ResendRequest) ([]history.Archived, error) {
+	var found []history.Archived
 	for _, arg := range r.Names {
-		some, err := rows.ShowArchived(ctx, arg)
+		some, err := histories.Show(ctx, arg)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, some...)
 	}
 	if len(r.MsgIDs) > 0 {
-		some, err := rows.FindArchived(ctx, store.Filter{MsgIDs: r.MsgIDs})
+		some, err := histories.Find(ctx, store.Filter{MsgIDs: r.MsgIDs})
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, some...)
 	}
-	var chosen []store.Archived
+	var chosen []history.Archived
 	seen := map[string]bool{}
 	for i := range found {
 		m := &found[i]

@@ -61,7 +61,7 @@ func Show(ctx context.Context, s *desk.Scope, rows *store.Store, name string, co
 	if err != nil {
 		return view, err
 	}
-	archived, problem, err := archivedStories(ctx, rows, name, content)
+	archived, problem, err := archivedStories(ctx, s, rows, name, content)
 	if err != nil {
 		return view, err
 	}
@@ -78,6 +78,10 @@ func Show(ctx context.Context, s *desk.Scope, rows *store.Store, name string, co
 		return view, err
 	}
 	defer func() { _ = checkpoints.Close() }() // only read, if at all
+	taken, err := wire.Acks(s.Config, rows)
+	if err != nil {
+		return view, err
+	}
 	led := s.Leader(ctx, rows, checkpoints)
 	for i := range found {
 		m := &found[i]
@@ -86,7 +90,7 @@ func Show(ctx context.Context, s *desk.Scope, rows *store.Store, name string, co
 		if story.Stands, err = stands(ctx, rows, m, route, led, story.Refusal); err != nil {
 			return view, err
 		}
-		reports, err := reportedBy(ctx, s.Config, rows, m)
+		reports, err := reportedBy(ctx, s.Config, taken, m)
 		if err != nil {
 			return view, err
 		}

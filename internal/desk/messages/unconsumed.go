@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"example.com/outbox-relay/internal/config"
+	"example.com/outbox-relay/internal/reports/acks"
+	"example.com/outbox-relay/internal/wire"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
 )
@@ -32,9 +34,13 @@ type Unconsumed struct {
 }
 
 // ListUnconsumed lists what was sent longer than an age ago and has not been reported.
-func ListUnconsumed(ctx context.Context, c *config.Config, rows *store.Store, q store.UnreportedQuery, limit int) (Unconsumed, error) {
+func ListUnconsumed(ctx context.Context, c *config.Config, rows *store.Store, q acks.UnreportedQuery, limit int) (Unconsumed, error) {
 	view := Unconsumed{Messages: []UnconsumedLine{}}
-	found, complete, err := rows.ListUnreported(ctx, q, limit, UnconsumedLook)
+	reports, err := wire.Acks(c, rows)
+	if err != nil {
+		return view, err
+	}
+	found, complete, err := reports.ListUnreported(ctx, q, limit, UnconsumedLook)
 	if err != nil {
 		return view, err
 	}
@@ -43,7 +49,7 @@ func ListUnconsumed(ctx context.Context, c *config.Config, rows *store.Store, q 
 	for i := range found {
 		refs[i] = found[i].Ref()
 	}
-	reported, err := rows.Reported(ctx, refs)
+	reported, err := reports.Reported(ctx, refs)
 	if err != nil {
 		return view, err
 	}
@@ -69,7 +75,7 @@ func missingGroups(c *config.Config, topic string, reported []string) []string {
 }
 
 // reportedBy says who has reported a message and who has not.
-func reportedBy(ctx context.Context, c *config.Config, rows *store.Store, m *store.Message) ([]string, error) {
+func reportedBy(ctx context.Context, c *config.Config, taken *acks.Acks, m *store.Message) ([]string, error) {
 	groups := c.Acks.Groups[m.Topic]
 	switch {
 	case m.Status == outbox.Consumed && len(groups) > 0:
@@ -80,7 +86,7 @@ func reportedBy(ctx context.Context, c *config.Config, rows *store.Store, m *sto
 		}
 		return nil, nil
 	}
-	reported, err := rows.Reported(ctx, []outbox.Ref{m.Ref()})
+	reported, err := taken.Reported(ctx, []outbox.Ref{m.Ref()})
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package store
+package history
 
 import (
 	"context"
@@ -11,16 +11,14 @@ import (
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
 )
 
-// archivedAtType is the type of the history's own column.
-const archivedAtType = "DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)"
-
 // Follow makes the history of a table, or adds the columns that the table has got since. It is ErrHistory when a column
-// can't be followed, and ErrPrivilege when the user may not alter or create the history: then the text holds the statement.
-func (s *Store) Follow(ctx context.Context, table outbox.Table) error {
-	return s.OnTable(ctx, s.archive, "follow the columns of", table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-		statement, err := s.followStatement(ctx, conn, t)
+// can't be followed, and mysql.ErrPrivilege when the user may not alter or create the history: then the text holds the statement.
+func (hs *Histories) Follow(ctx context.Context, table outbox.Table) error {
+	return hs.store.OnTable(ctx, hs.pool, "follow the columns of", table, func(ctx context.Context, conn *sql.Conn, t *store.Table) error {
+		statement, err := hs.cfg.followStatement(ctx, conn, t)
 		if err != nil || statement == "" {
 			return err
 		}
@@ -28,12 +26,12 @@ func (s *Store) Follow(ctx context.Context, table outbox.Table) error {
 		own, told := errors.AsType[*mysql.Error](mysql.Describe("follow the columns of "+t.String(), err))
 		switch {
 		case err == nil:
-			s.log.Info().Stringer("table", t.Table).Msg("the history table was made, or follows a new column")
+			hs.log.Info().Stringer("table", t.Table).Msg("the history table was made, or follows a new column")
 			return nil
-		case !told || errors.Is(own, ErrUnreachable) || errors.Is(own, ErrBusy) || errors.Is(own, ErrReadOnly):
+		case !told || errors.Is(own, mysql.ErrUnreachable) || errors.Is(own, mysql.ErrBusy) || errors.Is(own, mysql.ErrReadOnly):
 			return err
-		case errors.Is(own, ErrPrivilege):
-			return &mysql.Error{Op: own.Op, Number: own.Number, Class: ErrPrivilege, Text: "the user may not; as an administrator run outbox-relay init, or: " + oneLine(statement)}
+		case errors.Is(own, mysql.ErrPrivilege):
+			return &mysql.Error{Op: own.Op, Number: own.Number, Class: mysql.ErrPrivilege, Text: "the user may not; as an administrator run outbox-relay init, or: " + oneLine(statement)}
 		}
 		return &mysql.Error{Op: own.Op, Number: own.Number, Class: ErrHistory, Text: fmt.Sprintf("the server refused it with error %d, nothing was moved; run it by hand and see: %s", own.Number, oneLine(statement))}
 	})
@@ -42,13 +40,9 @@ func (s *Store) Follow(ctx context.Context, table outbox.Table) error {
 func oneLine(statement string) string { return strings.Join(strings.Fields(statement), " ") + ";" }
 
 // followStatement returns what the history lacks as one statement, "" when nothing.
-func (s *Store) followStatement(ctx context.Context, conn *sql.Conn, t *Table) (string, error) {
-	return followStatement(ctx, conn, s.cfg.Archive, t)
-}
-
-func followStatement(ctx context.Context, conn *sql.Conn, a Archive, t *Table) (string, error) {
-	history := outbox.HistoryName(a.Table, t.Table)
-	if !strings.EqualFold(t.engine, "InnoDB") {
+func (c Config) followStatement(ctx context.Context, conn *sql.Conn, t *store.Table) (string, error) {
+	history := c.of(t.Table)
+	if !strings.EqualFold(t.Engine, "InnoDB") {
 		return "", &mysql.Error{Op: "follow the columns of " + t.String(), Class: ErrHistory, Text: "the table is not InnoDB, so rows can't be moved in one transaction: ALTER TABLE " + t.From() + " ENGINE=InnoDB;"}
 	}
 	engine, err := mysql.ReadEngines(ctx, conn, history.Database, history.Name)
@@ -157,9 +151,11 @@ func tableOptions(line string) string {
 }
 
 // history renders the statement that makes the history: the table's columns with their definitions, without
-// AUTO_INCREMENT, the time of archiving, and the indexes by which rows are found and purged. Unique indexes would refuse
+// AUTO_INCREMENT, the time of archiving, and the indexes by which rows are found and purged. The time is part of the primary
+// key, so that an id that is given twice (after a TRUNCATE, or a restart of MySQL 5.7 with an empty table) and a message that was
+// resent can be archived again. Unique indexes would refuse
 // what may well come twice, and others would only cost.
-func (c created) history(t *Table, history outbox.Table, both shapes) string {
+func (c created) history(t *store.Table, history outbox.Table, both shapes) string {
 	var lines []string
 	for _, column := range c.columns {
 		if shape, ok := find(both.source, column.name); ok && !system(shape) {
@@ -167,14 +163,14 @@ func (c created) history(t *Table, history outbox.Table, both shapes) string {
 		}
 	}
 	msgID := t.Col(words.ColumnMsgID)
-	if kind := t.cols[words.ColumnMsgID].Type; strings.HasSuffix(kind, "text") || strings.HasSuffix(kind, "blob") {
+	if kind := t.Column(words.ColumnMsgID).Type; strings.HasSuffix(kind, "text") || strings.HasSuffix(kind, "blob") {
 		msgID += "(190)"
 	}
 	lines = append(lines,
-		mysql.Identifier(archivedAt)+" "+archivedAtType,
-		"PRIMARY KEY ("+t.Col(words.ColumnID)+","+mysql.Identifier(archivedAt)+")",
+		mysql.Identifier(store.ArchivedAt)+" "+store.ArchivedAtType,
+		"PRIMARY KEY ("+t.Col(words.ColumnID)+","+mysql.Identifier(store.ArchivedAt)+")",
 		"KEY `idx_msg_id` ("+msgID+")",
-		"KEY `idx_archived_at` ("+mysql.Identifier(archivedAt)+")")
+		"KEY `idx_archived_at` ("+mysql.Identifier(store.ArchivedAt)+")")
 	return "CREATE TABLE IF NOT EXISTS " + outbox.QuoteTable(history) + " (\n  " + strings.Join(lines, ",\n  ") + "\n)" + c.options
 }
 
@@ -187,8 +183,8 @@ func (c created) additions(history outbox.Table, both shapes) string {
 			added = append(added, "ADD COLUMN "+column.definition)
 		}
 	}
-	if _, has := find(both.target, archivedAt); !has {
-		added = append(added, "ADD COLUMN "+mysql.Identifier(archivedAt)+" "+archivedAtType)
+	if _, has := find(both.target, store.ArchivedAt); !has {
+		added = append(added, "ADD COLUMN "+mysql.Identifier(store.ArchivedAt)+" "+store.ArchivedAtType)
 	}
 	if len(added) == 0 {
 		return ""

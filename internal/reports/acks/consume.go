@@ -1,4 +1,4 @@
-package store
+package acks
 
 import (
 	"context"
@@ -9,46 +9,22 @@ import (
 
 	"example.com/outbox-relay/inbox/report"
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
 )
-
-// AckRules say who has to report what.
-type AckRules struct {
-	// Groups are the groups that have to report the messages of a topic, by the topic as rows name it. Messages of other topics
-	// are consumed with the first report, whoever's.
-	Groups map[string][]string
-	// TopicOf returns the Kafka topic of a row's topic; nil means that they are the same.
-	TopicOf func(rowTopic string) string
-}
-
-func (r AckRules) topicOf(rowTopic string) string {
-	if r.TopicOf == nil {
-		return rowTopic
-	}
-	return r.TopicOf(rowTopic)
-}
-
-// NeedTable reports whether some topic has several groups, so that it must be kept which of them have reported.
-func (r AckRules) NeedTable() bool {
-	for _, groups := range r.Groups {
-		if len(groups) > 1 {
-			return true
-		}
-	}
-	return false
-}
 
 // Consume takes a report: it moves the messages to consumed, if they are pending, sent or failed and nobody else has to
 // report them. A report may overtake the mark of the message, and even its commit, as far as other sessions can see: a
 // message that can't be read yet is waited for. Reports may be repeated, and an error means that some may have been
 // taken.
-func (s *Store) Consume(ctx context.Context, rules AckRules, r report.Report) (counts report.Counts, err error) {
+func (a *Acks) Consume(ctx context.Context, rules Rules, r report.Report) (counts report.Counts, err error) {
 	ids := slices.Clone(r.MsgIDs)
 	slices.Sort(ids)
-	for some := range slices.Chunk(slices.Compact(ids), BatchSize) {
+	for some := range slices.Chunk(slices.Compact(ids), store.BatchSize) {
 		part := r
 		part.MsgIDs = some
-		taken, err := s.consumeSome(ctx, rules, part)
+		taken, err := a.consumeSome(ctx, rules, part)
 		counts.Add(taken)
 		if err != nil {
 			return counts, err
@@ -64,8 +40,8 @@ type reportedRow struct {
 	status outbox.Status
 }
 
-func (s *Store) consumeSome(ctx context.Context, rules AckRules, r report.Report) (counts report.Counts, err error) {
-	found, err := s.reported(ctx, r.MsgIDs)
+func (a *Acks) consumeSome(ctx context.Context, rules Rules, r report.Report) (counts report.Counts, err error) {
+	found, err := a.reported(ctx, r.MsgIDs)
 	if err != nil {
 		return counts, err
 	}
@@ -98,7 +74,7 @@ func (s *Store) consumeSome(ctx context.Context, rules AckRules, r report.Report
 		}
 	}
 	if len(alone) > 0 {
-		changed, err := s.Update(ctx, s.acks, "mark rows consumed in", byID(alone), s.reportable(), s.consumes)
+		changed, err := a.store.Update(ctx, a.pool, "mark rows consumed in", byID(alone), a.reportable(), a.consumes)
 		changed = min(changed, int64(len(alone)))
 		counts.Consumed += int(changed)
 		counts.Already += len(alone) - int(changed) // somebody was quicker
@@ -107,7 +83,7 @@ func (s *Store) consumeSome(ctx context.Context, rules AckRules, r report.Report
 		}
 	}
 	for topic, refs := range shared {
-		taken, err := s.consumeShared(ctx, refs, r.Group, rules.Groups[topic])
+		taken, err := a.consumeShared(ctx, refs, r.Group, rules.Groups[topic])
 		counts.Add(taken)
 		if err != nil {
 			return counts, err
@@ -117,12 +93,14 @@ func (s *Store) consumeSome(ctx context.Context, rules AckRules, r report.Report
 }
 
 // reportable renders the statuses that a report moves a row out of. Pending and failed are among them because a report may
-// overtake the mark; dead and discarded ones are a person's.
-func (s *Store) reportable() string {
-	return s.Numbers([]outbox.Status{outbox.Pending, outbox.Sent, outbox.Failed})
+// overtake the mark; dead and discarded ones are a person'a.
+func (a *Acks) reportable() string {
+	return a.store.Numbers([]outbox.Status{outbox.Pending, outbox.Sent, outbox.Failed})
 }
 
-func (s *Store) consumes(t *Table) string { return s.Becomes(t, outbox.Consumed) + "," + t.Touched() }
+func (a *Acks) consumes(t *store.Table) string {
+	return a.store.Becomes(t, outbox.Consumed) + "," + t.Touched()
+}
 
 // byID sorts refs in the order in which an UPDATE by primary key locks their rows, which is also the marker's: two
 // statements that lock the same rows in different orders deadlock.
@@ -142,13 +120,13 @@ func byID(refs []outbox.Ref) []outbox.Ref {
 // reported looks for messages by msg_id in all tables. What no table shows is looked for again by a locking read: with
 // semi-synchronous replication a message is in Kafka, and may be consumed, seconds before its row can be read, while a
 // locking read waits for the transaction that holds it.
-func (s *Store) reported(ctx context.Context, ids []string) (map[string][]reportedRow, error) {
+func (a *Acks) reported(ctx context.Context, ids []string) (map[string][]reportedRow, error) {
 	found := make(map[string][]reportedRow, len(ids))
 	wanted := ids
 	for _, locking := range []string{"", " LOCK IN SHARE MODE"} {
-		for _, table := range s.Tables() {
-			err := s.reportedIn(ctx, table.Table, wanted, locking, found)
-			if err != nil && !errors.Is(err, ErrGone) { // a table that is gone has nothing that could be reported
+		for _, table := range a.store.Tables() {
+			err := a.reportedIn(ctx, table.Table, wanted, locking, found)
+			if err != nil && !errors.Is(err, mysql.ErrGone) { // a table that is gone has nothing that could be reported
 				return nil, err
 			}
 		}
@@ -160,22 +138,22 @@ func (s *Store) reported(ctx context.Context, ids []string) (map[string][]report
 	return found, nil
 }
 
-func (s *Store) reportedIn(ctx context.Context, name outbox.Table, ids []string, locking string, found map[string][]reportedRow) error {
+func (a *Acks) reportedIn(ctx context.Context, name outbox.Table, ids []string, locking string, found map[string][]reportedRow) error {
 	wanted := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		wanted[id] = true
 	}
 	var some []reportedRow
-	err := s.OnTable(ctx, s.acks, "look up reported rows of", name, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	err := a.store.OnTable(ctx, a.pool, "look up reported rows of", name, func(ctx context.Context, conn *sql.Conn, t *store.Table) error {
 		some = nil
 		list := make([]string, len(ids))
 		for i, id := range ids {
 			list[i] = t.QuoteMsgID(id)
 		}
-		for part := range slices.Chunk(list, BatchSize) {
+		for part := range slices.Chunk(list, store.BatchSize) {
 			query := "SELECT " + t.Col(words.ColumnID) + "," + t.Col(words.ColumnMsgID) + "," + t.Col(words.ColumnTopic) + "," + t.Col(words.ColumnStatus) + " FROM " + t.From() + t.ByMsgID() +
 				" WHERE " + t.Col(words.ColumnMsgID) + " IN (" + strings.Join(part, ",") + ")" + locking
-			rows, err := s.readReported(ctx, conn, t, query)
+			rows, err := a.readReported(ctx, conn, t, query)
 			if err != nil {
 				return err
 			}
@@ -192,12 +170,12 @@ func (s *Store) reportedIn(ctx context.Context, name outbox.Table, ids []string,
 	return err
 }
 
-func (s *Store) readReported(ctx context.Context, conn *sql.Conn, t *Table, query string) (found []reportedRow, err error) {
+func (a *Acks) readReported(ctx context.Context, conn *sql.Conn, t *store.Table, query string) (found []reportedRow, err error) {
 	rows, err := conn.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	for rows.Next() {
 		var id, msgID, topic sql.RawBytes
 		var status sql.NullInt64
@@ -210,7 +188,7 @@ func (s *Store) readReported(ctx context.Context, conn *sql.Conn, t *Table, quer
 		}
 		row := reportedRow{ref: outbox.Ref{Table: t.Table, ID: number, MsgID: string(msgID)}, topic: string(topic), status: outbox.Foreign}
 		if status.Valid {
-			row.status = s.cfg.Statuses.Of(status.Int64)
+			row.status = a.store.StatusOf(status.Int64)
 		}
 		found = append(found, row)
 	}

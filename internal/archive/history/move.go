@@ -1,4 +1,4 @@
-package store
+package history
 
 import (
 	"context"
@@ -7,75 +7,35 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
 )
-
-// Archive says which rows go to which history.
-type Archive struct {
-	Enabled bool
-	// Table names the history of a table, such as "{table}_history"; it is in the same database.
-	Table string
-	// Statuses are sent, consumed, or both: rows of any other are never moved.
-	Statuses []outbox.Status
-	// After is how long ago a row was changed last, at least.
-	After time.Duration
-}
-
-func (a Archive) withDefaults() Archive {
-	if a.Table == "" {
-		a.Table = "{table}_history"
-	}
-	if len(a.Statuses) == 0 {
-		a.Statuses = []outbox.Status{outbox.Consumed}
-	}
-	if a.After <= 0 {
-		a.After = 168 * time.Hour
-	}
-	return a
-}
-
-func (a Archive) validate() error {
-	for _, status := range a.Statuses {
-		if status != outbox.Sent && status != outbox.Consumed {
-			return fmt.Errorf("archive statuses: %s messages are never archived, only sent and consumed ones", status)
-		}
-	}
-	return nil
-}
-
-// ErrHistory is a history table that can't take the rows as they are. Nothing was moved; a person has to change the table.
-var ErrHistory = errors.New("history table can't take the rows")
-
-// archiveSQL makes the session strict: a value that the history can't hold is an error and never cut. Zero dates stay
-// what they are, and so does an id of 0.
-const archiveSQL = "SET SESSION sql_mode='STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', sql_quote_show_create=1"
 
 // Move moves rows of a table to its history in one transaction: those of ids that have a status to archive, are old
 // enough, and are locked by nobody else. It locks by primary key in READ COMMITTED, records only, so no INSERT waits. A
 // row that is in neither place is never visible to anybody, nor one that is in both. A new column of the table is added
 // to the history before. It returns how many rows it moved; when the answer to a commit was lost, fewer than that.
-func (s *Store) Move(ctx context.Context, table outbox.Table, ids []uint64) (moved int, err error) {
+func (hs *Histories) Move(ctx context.Context, table outbox.Table, ids []uint64) (moved int, err error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}
 	attempt := func() error {
-		return s.OnTable(ctx, s.archive, "archive rows of", table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-			if t.primary == "" {
-				return &mysql.Error{Op: "archive rows of " + t.String(), Class: ErrSchema, Text: "no unique index on " + t.cols[words.ColumnID].Name + " alone: make it the primary key"}
+		return hs.store.OnTable(ctx, hs.pool, "archive rows of", table, func(ctx context.Context, conn *sql.Conn, t *store.Table) error {
+			if t.ByID() == "" {
+				return &mysql.Error{Op: "archive rows of " + t.String(), Class: mysql.ErrSchema, Text: "no unique index on " + t.Column(words.ColumnID).Name + " alone: make it the primary key"}
 			}
 			return mysql.Transact(ctx, conn, func(tx *sql.Tx) (err error) {
-				moved, err = s.moveIn(ctx, tx, t, ids)
+				moved, err = hs.moveIn(ctx, tx, t, ids)
 				return err
 			})
 		})
 	}
 	err = attempt()
 	if errors.Is(err, errFollow) {
-		if err = s.Follow(ctx, table); err == nil {
+		if err = hs.Follow(ctx, table); err == nil {
 			err = attempt()
 		}
 	}
@@ -87,24 +47,24 @@ func (s *Store) Move(ctx context.Context, table outbox.Table, ids []uint64) (mov
 
 // moveIn locks the rows, which also keeps their table from being altered until the end of the transaction. Only then are
 // the columns compared, so that a column that was added a moment ago is not left behind.
-func (s *Store) moveIn(ctx context.Context, tx *sql.Tx, t *Table, ids []uint64) (int, error) {
+func (hs *Histories) moveIn(ctx context.Context, tx *sql.Tx, t *store.Table, ids []uint64) (int, error) {
 	refs := make([]outbox.Ref, len(ids))
 	for i, id := range ids {
 		refs[i] = outbox.Ref{ID: id}
 	}
-	locked, err := readIDs(ctx, tx, t, s.lockOldQuery(t, refs))
+	locked, err := readIDs(ctx, tx, t, hs.lockOldQuery(t, refs))
 	if err != nil || len(locked) == 0 {
 		return 0, err
 	}
-	history := outbox.HistoryName(s.cfg.Archive.Table, t.Table)
+	history := hs.cfg.of(t.Table)
 	if err := touch(ctx, tx, history); err != nil {
 		return 0, err
 	}
-	columns, err := s.copied(ctx, tx, t.Table, history)
+	columns, err := hs.copied(ctx, tx, t.Table, history)
 	if err != nil {
 		return 0, err
 	}
-	for _, statement := range s.moveStatements(t, history, columns, t.IDs(locked)) {
+	for _, statement := range hs.moveStatements(t, history, columns, t.IDs(locked)) {
 		result, err := tx.ExecContext(ctx, statement)
 		if err != nil {
 			return 0, refusedByHistory(t, history, err)
@@ -124,28 +84,28 @@ func (s *Store) moveIn(ctx context.Context, tx *sql.Tx, t *Table, ids []uint64) 
 func touch(ctx context.Context, tx *sql.Tx, history outbox.Table) error {
 	rows, err := tx.QueryContext(ctx, "SELECT 1 FROM "+outbox.QuoteTable(history)+" LIMIT 0")
 	if err != nil {
-		if errors.Is(mysql.Describe("", err), ErrGone) {
+		if errors.Is(mysql.Describe("", err), mysql.ErrGone) {
 			return errFollow
 		}
 		return err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	rows.Next()
 	return rows.Err()
 }
 
 // lockOldQuery locks the rows that may go, again by status and age: they may have changed since they were found.
-func (s *Store) lockOldQuery(t *Table, refs []outbox.Ref) string {
+func (hs *Histories) lockOldQuery(t *store.Table, refs []outbox.Ref) string {
 	skip := ""
-	if s.Server().CanSkipLocked() {
+	if hs.store.Server().CanSkipLocked() {
 		skip = " SKIP LOCKED"
 	}
-	return fmt.Sprintf("SELECT %s%s AND %s IN (%s) AND %s%s%s", t.Col(words.ColumnID), t.exactly(t.IDs(refs), s.Server()),
-		t.Col(words.ColumnStatus), s.Numbers(s.cfg.Archive.Statuses), s.isOld(t, words.ColumnUpdateTime), t.forUpdate(s.Server()), skip)
+	return fmt.Sprintf("SELECT %s%s AND %s IN (%s) AND %s%s%s", t.Col(words.ColumnID), exactly(t, t.IDs(refs), hs.store.Server()),
+		t.Col(words.ColumnStatus), hs.store.Numbers(hs.cfg.Statuses), hs.isOld(t, words.ColumnUpdateTime), forUpdate(t, hs.store.Server()), skip)
 }
 
 // forUpdate names the table to lock where MySQL has JSON_TABLE: it refuses to lock that one (error 3569). MariaDB knows no OF.
-func (t *Table) forUpdate(srv mysql.Server) string {
+func forUpdate(t *store.Table, srv mysql.Server) string {
 	if srv.HasJSONTable() && !srv.MariaDB {
 		return " FOR UPDATE OF " + mysql.Identifier(t.Name)
 	}
@@ -155,7 +115,7 @@ func (t *Table) forUpdate(srv mysql.Server) string {
 // exactly renders FROM and WHERE so that the rows of ids, and no others, are read one by one by the primary key. A list in
 // IN would not do: where the server takes the table for small it scans it all, FORCE INDEX or not in a DELETE, and then
 // waits for every row that somebody else has locked, a service's uncommitted one for instance.
-func (t *Table) exactly(ids string, srv mysql.Server) string {
+func exactly(t *store.Table, ids string, srv mysql.Server) string {
 	if !srv.HasJSONTable() {
 		return fmt.Sprintf(" FROM %s%s WHERE %s IN (%s)", t.From(), t.ByID(), t.Col(words.ColumnID), ids)
 	}
@@ -168,16 +128,16 @@ func (t *Table) exactly(ids string, srv mysql.Server) string {
 }
 
 // isOld compares a column with the server's clock.
-func (s *Store) isOld(t *Table, meaning string) string {
-	return t.Col(meaning) + "<=NOW()-" + mysql.Interval(s.cfg.Archive.After)
+func (hs *Histories) isOld(t *store.Table, meaning string) string {
+	return t.Col(meaning) + "<=NOW()-" + mysql.Interval(hs.cfg.After)
 }
 
 // moveStatements renders the copy and the removal. The copy reads under the locks, not a snapshot.
-func (s *Store) moveStatements(t *Table, history outbox.Table, columns []string, ids string) []string {
+func (hs *Histories) moveStatements(t *store.Table, history outbox.Table, columns []string, ids string) []string {
 	list := quoteAll(columns)
-	where := t.exactly(ids, s.Server())
+	where := exactly(t, ids, hs.store.Server())
 	return []string{
-		fmt.Sprintf("INSERT INTO %s (%s,%s) SELECT %s,NOW(6)%s%s", outbox.QuoteTable(history), list, mysql.Identifier(archivedAt), list, where, t.forUpdate(s.Server())),
+		fmt.Sprintf("INSERT INTO %s (%s,%s) SELECT %s,NOW(6)%s%s", outbox.QuoteTable(history), list, mysql.Identifier(store.ArchivedAt), list, where, forUpdate(t, hs.store.Server())),
 		fmt.Sprintf("DELETE %s%s", t.From(), where),
 	}
 }
@@ -191,12 +151,12 @@ func quoteAll(names []string) string {
 }
 
 // readIDs runs a query whose only column is an id.
-func readIDs(ctx context.Context, q mysql.Querier, t *Table, query string) ([]outbox.Ref, error) {
+func readIDs(ctx context.Context, q mysql.Querier, t *store.Table, query string) ([]outbox.Ref, error) {
 	rows, err := q.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	var refs []outbox.Ref
 	for rows.Next() {
 		var id string
@@ -227,7 +187,7 @@ var refusals = map[uint16]string{
 	4025: "a check of its refuses a row",
 }
 
-func refusedByHistory(t *Table, history outbox.Table, err error) error {
+func refusedByHistory(t *store.Table, history outbox.Table, err error) error {
 	own, ok := errors.AsType[*mysql.Error](mysql.Describe("archive rows of "+t.String(), err))
 	if !ok {
 		return err

@@ -1,4 +1,4 @@
-package store
+package acks
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
 )
 
 // ackSet says by msg_id which groups have reported.
@@ -19,17 +20,17 @@ type ackSet map[string][]string
 
 // consumeShared takes a group's report of messages that several groups have to report. A message becomes consumed with the
 // last of the reports; who has reported is forgotten then, so that the table holds only what is still waited for.
-func (s *Store) consumeShared(ctx context.Context, refs []outbox.Ref, group string, required []string) (counts report.Counts, err error) {
-	for _, g := range ByTable(byID(refs)) {
+func (a *Acks) consumeShared(ctx context.Context, refs []outbox.Ref, group string, required []string) (counts report.Counts, err error) {
+	for _, g := range store.ByTable(byID(refs)) {
 		var taken report.Counts
-		err := s.OnTable(ctx, s.acks, "take reports of rows of", g.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+		err := a.store.OnTable(ctx, a.pool, "take reports of rows of", g.Table, func(ctx context.Context, conn *sql.Conn, t *store.Table) error {
 			return mysql.Transact(ctx, conn, func(tx *sql.Tx) (err error) {
-				taken, err = s.consumeSharedIn(ctx, tx, t, g.Refs, group, required)
+				taken, err = a.consumeSharedIn(ctx, tx, t, g.Refs, group, required)
 				return err
 			})
 		})
 		if err != nil {
-			return counts, s.aboutAcks(g.Table, err)
+			return counts, a.aboutAcks(g.Table, err)
 		}
 		counts.Add(taken)
 	}
@@ -37,23 +38,23 @@ func (s *Store) consumeShared(ctx context.Context, refs []outbox.Ref, group stri
 }
 
 // aboutAcks adds what to do when the ack table is missing.
-func (s *Store) aboutAcks(messages outbox.Table, err error) error {
-	if errors.Is(err, ErrGone) || errors.Is(err, ErrPrivilege) {
-		return fmt.Errorf("%w; acks.groups needs the table %s and SELECT, INSERT, DELETE on it: outbox-relay init --print-sql", err, s.cfg.ackTable(messages))
+func (a *Acks) aboutAcks(messages outbox.Table, err error) error {
+	if errors.Is(err, mysql.ErrGone) || errors.Is(err, mysql.ErrPrivilege) {
+		return fmt.Errorf("%w; acks.groups needs the table %s and SELECT, INSERT, DELETE on it: outbox-relay init --print-sql", err, a.cfg.of(messages))
 	}
 	return err
 }
 
-func (s *Store) consumeSharedIn(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox.Ref, group string, required []string) (counts report.Counts, err error) {
+func (a *Acks) consumeSharedIn(ctx context.Context, tx *sql.Tx, t *store.Table, refs []outbox.Ref, group string, required []string) (counts report.Counts, err error) {
 	// Two groups that report at the same time do not see each other's report. Whoever locks the message second waits, and
 	// sees the first one's then.
-	open, err := ReadRefs(ctx, tx, t, "SELECT "+t.Col(words.ColumnID)+","+t.Col(words.ColumnMsgID)+" FROM "+t.From()+t.ByID()+" WHERE "+t.These(refs)+
-		" AND "+t.Col(words.ColumnStatus)+" IN ("+s.reportable()+") FOR UPDATE")
+	open, err := store.ReadRefs(ctx, tx, t, "SELECT "+t.Col(words.ColumnID)+","+t.Col(words.ColumnMsgID)+" FROM "+t.From()+t.ByID()+" WHERE "+t.These(refs)+
+		" AND "+t.Col(words.ColumnStatus)+" IN ("+a.reportable()+") FOR UPDATE")
 	counts.Already += len(refs) - len(open)
 	if err != nil || len(open) == 0 {
 		return counts, err
 	}
-	acks := s.cfg.ackTable(t.Table)
+	acks := a.cfg.of(t.Table)
 	before, err := readAcks(ctx, tx, acks, " WHERE msg_id IN ("+msgIDList(open)+")")
 	if err != nil {
 		return counts, err
@@ -79,20 +80,20 @@ func (s *Store) consumeSharedIn(ctx context.Context, tx *sql.Tx, t *Table, refs 
 	if err := insertAcks(ctx, tx, acks, fresh, group); err != nil {
 		return counts, err
 	}
-	return counts, s.complete(ctx, tx, t, complete)
+	return counts, a.complete(ctx, tx, t, complete)
 }
 
 // complete moves messages that all groups have reported to consumed. Their rows are locked.
-func (s *Store) complete(ctx context.Context, tx *sql.Tx, t *Table, refs []outbox.Ref) error {
+func (a *Acks) complete(ctx context.Context, tx *sql.Tx, t *store.Table, refs []outbox.Ref) error {
 	if len(refs) == 0 {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE "+t.From()+t.ByID()+" SET "+s.consumes(t)+" WHERE "+t.These(refs)+
-		" AND "+t.Col(words.ColumnStatus)+" IN ("+s.reportable()+")")
+	_, err := tx.ExecContext(ctx, "UPDATE "+t.From()+t.ByID()+" SET "+a.consumes(t)+" WHERE "+t.These(refs)+
+		" AND "+t.Col(words.ColumnStatus)+" IN ("+a.reportable()+")")
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "DELETE FROM "+outbox.QuoteTable(s.cfg.ackTable(t.Table))+" WHERE msg_id IN ("+msgIDList(refs)+")")
+	_, err = tx.ExecContext(ctx, "DELETE FROM "+outbox.QuoteTable(a.cfg.of(t.Table))+" WHERE msg_id IN ("+msgIDList(refs)+")")
 	return err
 }
 
@@ -126,7 +127,7 @@ func readAcks(ctx context.Context, q mysql.Querier, acks outbox.Table, where str
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	found := ackSet{}
 	for rows.Next() {
 		var msgID, group string

@@ -1,20 +1,14 @@
-package store
+package history
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
 )
-
-// archivedAt is the history's own column: when the row came. It is part of the primary key, so that an id that is given
-// twice (after a TRUNCATE, or a restart of MySQL 5.7 with an empty table) and a message that was resent can be archived again.
-const archivedAt = "archived_at"
 
 // errFollow tells that the history lacks a column, or is missing itself.
 var errFollow error = &mysql.Error{Op: "archive rows", Class: ErrHistory, Text: "the history is missing or lacks a column that the table has; outbox-relay init makes it"}
@@ -65,7 +59,7 @@ func (s shapes) copied() ([]string, error) {
 	if err := s.taken(); err != nil {
 		return nil, err
 	}
-	if _, ok := find(s.target, archivedAt); !ok {
+	if _, ok := find(s.target, store.ArchivedAt); !ok {
 		return nil, errFollow
 	}
 	for _, c := range s.source {
@@ -87,7 +81,7 @@ func (s shapes) copied() ([]string, error) {
 	}
 	for _, h := range s.target {
 		_, shared := find(s.source, h.Name)
-		if !shared && !optional(h) && !strings.EqualFold(h.Name, archivedAt) {
+		if !shared && !optional(h) && !strings.EqualFold(h.Name, store.ArchivedAt) {
 			return nil, s.refuse("column %s of the history is not in the table (renamed or dropped there?), takes no NULL and has no default; let it take NULL: ALTER TABLE %s MODIFY COLUMN %s %s NULL",
 				h.Name, outbox.QuoteTable(s.history), mysql.Identifier(h.Name), h.FullType)
 		}
@@ -97,8 +91,8 @@ func (s shapes) copied() ([]string, error) {
 
 // taken refuses a table that uses the name of the history's own column.
 func (s shapes) taken() error {
-	if _, taken := find(s.source, archivedAt); taken {
-		return s.refuse("the table has a column %s itself, which is what the history calls the time of archiving; rename it", archivedAt)
+	if _, taken := find(s.source, store.ArchivedAt); taken {
+		return s.refuse("the table has a column %s itself, which is what the history calls the time of archiving; rename it", store.ArchivedAt)
 	}
 	return nil
 }
@@ -133,35 +127,3 @@ func harm(c, h mysql.Column) string {
 }
 
 func textual(kind string) bool { return kind == "varchar" || strings.HasSuffix(kind, "text") }
-
-// history names the histories of the tables, "" when nothing is archived.
-func (c Config) history() string {
-	if !c.Archive.Enabled {
-		return ""
-	}
-	return c.Archive.Table
-}
-
-// checkHistories looks at the tables that are left out because archive.table names them as the history of another one. One
-// of them that is no history by its columns is a mistake that would keep messages from being sent, so it is an error.
-func checkHistories(ctx context.Context, conn *sql.Conn, histories []outbox.Table) error {
-	names := map[string][]string{}
-	for _, history := range histories {
-		names[history.Database] = append(names[history.Database], history.Name)
-	}
-	for _, database := range slices.Sorted(maps.Keys(names)) {
-		columns, err := mysql.ReadColumns(ctx, conn, database, names[database]...)
-		if err != nil {
-			return err
-		}
-		for _, name := range names[database] {
-			if _, ok := find(columns[name], archivedAt); ok {
-				continue
-			}
-			history := outbox.Table{Database: database, Name: name}
-			return schemaError(ErrSchema, "%s is what archive.table calls a history, and source.tables matches it too, but it has no column %s: choose another archive.table if it is a message table, else run ALTER TABLE %s ADD COLUMN %s %s",
-				history, archivedAt, outbox.QuoteTable(history), archivedAt, archivedAtType)
-		}
-	}
-	return nil
-}

@@ -1,4 +1,4 @@
-package store
+package acks
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
 )
 
 // UnreportedQuery chooses sent messages that have not been reported.
@@ -27,45 +28,43 @@ type UnreportedQuery struct {
 
 // SentMessage is a message with the time at which it was marked as sent.
 type SentMessage struct {
-	Message
+	store.Message
 	// MarkedAt is the update_time, in whole seconds. Zero when the database can't tell.
 	MarkedAt time.Time
 
-	due string // the next_retry_time as the server compares it
+	due string // the next_retry_time, for a store.Spot
 }
 
 // scanWindow is how many index entries one query looks at. On an ordinary server that takes 20 to 50 ms.
 const scanWindow = 20_000
 
-// lane is one of the two stretches of the index (status, next_retry_time) that hold a table's sent messages: without a
-// next_retry_time in the order of their ids, and those that were deferred or refused before, in the order of that time.
+// lane is one of the two lanes of a table's sent messages.
 type lane struct {
 	table outbox.Table
-	timed bool
+	store.Lane
 }
 
-// spot is a place in a lane: behind this entry.
-type spot struct{ due, id string }
-
-func lanes(tables []Table) []lane {
+func lanes(tables []store.Table) []lane {
 	all := make([]lane, 0, 2*len(tables))
 	for i := range tables {
-		all = append(all, lane{table: tables[i].Table}, lane{table: tables[i].Table, timed: true})
+		for _, timed := range []bool{false, true} {
+			all = append(all, lane{table: tables[i].Table, Lane: store.Lane{Status: outbox.Sent, Timed: timed}})
+		}
 	}
 	return all
 }
 
 // ListUnreported returns sent messages that have not been reported, of each table the ones without a next_retry_time first,
 // by id. It looks at no more than so many sent messages; complete tells that there are no others.
-func (s *Store) ListUnreported(ctx context.Context, q UnreportedQuery, limit, look int) (found []SentMessage, complete bool, err error) {
-	for _, l := range lanes(s.Tables()) {
-		var at spot
+func (a *Acks) ListUnreported(ctx context.Context, q UnreportedQuery, limit, look int) (found []SentMessage, complete bool, err error) {
+	for _, l := range lanes(a.store.Tables()) {
+		var at store.Spot
 		for ended := false; !ended; look -= scanWindow {
 			if look <= 0 || len(found) >= limit {
 				return found, false, nil
 			}
 			var some []SentMessage
-			some, at, ended, err = s.lookOn(ctx, q, l, at, limit-len(found), false)
+			some, at, ended, err = a.lookOn(ctx, q, l, at, limit-len(found), false)
 			if err != nil {
 				return nil, false, err
 			}
@@ -79,13 +78,13 @@ func (s *Store) ListUnreported(ctx context.Context, q UnreportedQuery, limit, lo
 // at what has changed since the last one and a last window, not at what the table holds. One goroutine uses it.
 type UnreportedScan struct {
 	query UnreportedQuery
-	spots map[lane]spot
+	spots map[lane]store.Spot
 	heads map[lane]*SentMessage
 }
 
 // NewUnreportedScan begins at the start of the tables.
 func NewUnreportedScan(q UnreportedQuery) *UnreportedScan {
-	return &UnreportedScan{query: q, spots: map[lane]spot{}, heads: map[lane]*SentMessage{}}
+	return &UnreportedScan{query: q, spots: map[lane]store.Spot{}, heads: map[lane]*SentMessage{}}
 }
 
 // Restart lets the scan begin anew: a message that was sent late may lie before where it has looked.
@@ -93,10 +92,10 @@ func (x *UnreportedScan) Restart() { clear(x.spots); clear(x.heads) }
 
 // OldestUnreported returns the oldest message of the scan's query, with its content, nil when there is none. It looks at
 // so many further sent messages at most; complete tells that it has looked at all, so that the answer is certain.
-func (s *Store) OldestUnreported(ctx context.Context, x *UnreportedScan, look int) (oldest *SentMessage, complete bool, err error) {
+func (a *Acks) OldestUnreported(ctx context.Context, x *UnreportedScan, look int) (oldest *SentMessage, complete bool, err error) {
 	complete = true
-	for _, l := range lanes(s.Tables()) {
-		if err := s.dropReported(ctx, x, l); err != nil {
+	for _, l := range lanes(a.store.Tables()) {
+		if err := a.dropReported(ctx, x, l); err != nil {
 			return nil, false, err
 		}
 		for ended := false; x.heads[l] == nil && !ended; look -= scanWindow {
@@ -105,8 +104,8 @@ func (s *Store) OldestUnreported(ctx context.Context, x *UnreportedScan, look in
 				break
 			}
 			var found []SentMessage
-			var at spot
-			found, at, ended, err = s.lookOn(ctx, x.query, l, x.spots[l], 1, true)
+			var at store.Spot
+			found, at, ended, err = a.lookOn(ctx, x.query, l, x.spots[l], 1, true)
 			if err != nil {
 				return nil, false, err
 			}
@@ -127,16 +126,16 @@ func (s *Store) OldestUnreported(ctx context.Context, x *UnreportedScan, look in
 }
 
 // dropReported forgets a lane's oldest message once it has been reported, and brings its age up to date otherwise.
-func (s *Store) dropReported(ctx context.Context, x *UnreportedScan, l lane) error {
+func (a *Acks) dropReported(ctx context.Context, x *UnreportedScan, l lane) error {
 	head := x.heads[l]
 	if head == nil {
 		return nil
 	}
 	var age sql.NullInt64
 	gone := false
-	err := s.OnTable(ctx, s.work, "look up rows of", l.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+	err := a.store.OnTable(ctx, a.store.Work(), "look up rows of", l.table, func(ctx context.Context, conn *sql.Conn, t *store.Table) error {
 		err := conn.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(SECOND,"+t.Col(words.ColumnCreateTime)+",NOW()) FROM "+t.From()+t.ByID()+" WHERE "+
-			t.These([]outbox.Ref{head.Ref()})+" AND "+s.unreported(t, x.query)).Scan(&age)
+			t.These([]outbox.Ref{head.Ref()})+" AND "+a.unreported(t, x.query)).Scan(&age)
 		if gone = errors.Is(err, sql.ErrNoRows); gone {
 			return nil
 		}
@@ -154,8 +153,8 @@ func (s *Store) dropReported(ctx context.Context, x *UnreportedScan, l lane) err
 }
 
 // unreported renders the condition of a sent message that has not been reported.
-func (s *Store) unreported(t *Table, q UnreportedQuery) string {
-	parts := []string{t.Col(words.ColumnStatus) + "=" + s.Number(outbox.Sent)}
+func (a *Acks) unreported(t *store.Table, q UnreportedQuery) string {
+	parts := []string{t.Col(words.ColumnStatus) + "=" + a.store.Number(outbox.Sent)}
 	if q.Topic != "" {
 		parts = append(parts, t.ExactTopic()+"="+mysql.Literal(q.Topic))
 	}
@@ -163,7 +162,7 @@ func (s *Store) unreported(t *Table, q UnreportedQuery) string {
 		parts = append(parts, t.Col(words.ColumnUpdateTime)+"<=NOW()-"+mysql.Interval(q.For))
 	}
 	if q.Shared {
-		parts = append(parts, "NOT EXISTS (SELECT 1 FROM "+outbox.QuoteTable(s.cfg.ackTable(t.Table))+" AS a WHERE a.msg_id=CONVERT("+
+		parts = append(parts, "NOT EXISTS (SELECT 1 FROM "+outbox.QuoteTable(a.cfg.of(t.Table))+" AS a WHERE a.msg_id=CONVERT("+
 			t.From()+"."+t.Col(words.ColumnMsgID)+" USING utf8mb4) COLLATE utf8mb4_bin AND a.consumer_group="+mysql.Literal(q.Group)+")")
 	}
 	return strings.Join(parts, " AND ")
@@ -171,10 +170,10 @@ func (s *Store) unreported(t *Table, q UnreportedQuery) string {
 
 // lookOn looks at the next window of a lane. It returns what it found there, at most limit messages, the place to go on
 // from, and whether the lane has ended.
-func (s *Store) lookOn(ctx context.Context, q UnreportedQuery, l lane, at spot, limit int, contents bool) (found []SentMessage, next spot, ended bool, err error) {
-	err = s.OnTable(ctx, s.scan, "look for unreported rows of", l.table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+func (a *Acks) lookOn(ctx context.Context, q UnreportedQuery, l lane, at store.Spot, limit int, contents bool) (found []SentMessage, next store.Spot, ended bool, err error) {
+	err = a.store.OnTable(ctx, a.store.Scan(), "look for unreported rows of", l.table, func(ctx context.Context, conn *sql.Conn, t *store.Table) error {
 		found, next, ended = nil, at, false
-		end, n, err := s.windowEnd(ctx, conn, t, l, at)
+		end, n, err := a.windowEnd(ctx, conn, t, l, at)
 		if err != nil {
 			return err
 		}
@@ -182,12 +181,12 @@ func (s *Store) lookOn(ctx context.Context, q UnreportedQuery, l lane, at spot, 
 			return nil
 		}
 		next = end
-		stretch := s.stretch(t, l, at) + t.upTo(l, end) + " AND " + s.unreported(t, q)
-		found, err = s.readSent(ctx, conn, t, fmt.Sprintf("SELECT %s,UNIX_TIMESTAMP(%s),COALESCE(CONCAT(%s),'') FROM %s%s WHERE %s ORDER BY %s LIMIT %d",
-			t.MessageList(contents), t.Col(words.ColumnUpdateTime), t.Col(words.ColumnNextRetryTime), t.From(), t.ByDue(), stretch, t.order(l), limit))
+		stretch := a.store.Behind(t, l.Lane, at) + " AND " + t.UpTo(l.Lane, end) + " AND " + a.unreported(t, q)
+		found, err = a.readSent(ctx, conn, t, fmt.Sprintf("SELECT %s,UNIX_TIMESTAMP(%s),COALESCE(CONCAT(%s),'') FROM %s%s WHERE %s ORDER BY %s LIMIT %d",
+			t.MessageList(contents), t.Col(words.ColumnUpdateTime), t.Col(words.ColumnNextRetryTime), t.From(), t.ByDue(), stretch, t.Order(l.Lane), limit))
 		if len(found) == limit {
 			last := &found[limit-1]
-			next, ended = spot{due: last.due, id: t.FormatID(last.ID)}, false
+			next, ended = store.SpotAt(last.ID, last.due), false
 		}
 		return err
 	})
@@ -195,67 +194,38 @@ func (s *Store) lookOn(ctx context.Context, q UnreportedQuery, l lane, at spot, 
 }
 
 // windowEnd finds the last entry of the next window and how many it has. The index alone tells.
-func (s *Store) windowEnd(ctx context.Context, conn *sql.Conn, t *Table, l lane, at spot) (end spot, n int, err error) {
-	due := t.Col(words.ColumnNextRetryTime)
+func (a *Acks) windowEnd(ctx context.Context, conn *sql.Conn, t *store.Table, l lane, at store.Spot) (end store.Spot, n int, err error) {
+	next := t.Col(words.ColumnNextRetryTime)
 	rows, err := conn.QueryContext(ctx, fmt.Sprintf("SELECT COALESCE(CONCAT(%s),''),%s FROM %s%s WHERE %s ORDER BY %s LIMIT %d",
-		due, t.Col(words.ColumnID), t.From(), t.ByDue(), s.stretch(t, l, at), t.order(l), scanWindow))
+		next, t.Col(words.ColumnID), t.From(), t.ByDue(), a.store.Behind(t, l.Lane, at), t.Order(l.Lane), scanWindow))
 	if err != nil {
 		return end, 0, err
 	}
-	defer closeRows(rows)
-	var id, text sql.RawBytes
+	defer mysql.CloseRows(rows)
+	var due, id string // of the last row
 	for ; rows.Next(); n++ {
-		if err := rows.Scan(&text, &id); err != nil {
+		if err := rows.Scan(&due, &id); err != nil {
 			return end, 0, err
 		}
-		end = spot{due: string(text), id: string(id)}
 	}
-	return end, n, rows.Err()
-}
-
-// order is the lane's, as the index has it.
-func (t *Table) order(l lane) string {
-	if l.timed {
-		return t.Col(words.ColumnNextRetryTime) + "," + t.Col(words.ColumnID)
+	if err := rows.Err(); err != nil || n == 0 {
+		return end, 0, err
 	}
-	return t.Col(words.ColumnID)
-}
-
-// stretch renders the lane behind a place.
-func (s *Store) stretch(t *Table, l lane, at spot) string {
-	due, id := t.Col(words.ColumnNextRetryTime), t.Col(words.ColumnID)
-	sent := t.Col(words.ColumnStatus) + "=" + s.Number(outbox.Sent) + " AND " + due
-	switch {
-	case !l.timed && at.id == "":
-		return sent + " IS NULL"
-	case !l.timed:
-		return sent + " IS NULL AND " + id + ">" + at.id
-	case at.id == "":
-		return sent + " IS NOT NULL"
-	}
-	return sent + ">=" + mysql.Literal(at.due) + " AND (" + due + ">" + mysql.Literal(at.due) + " OR " + id + ">" + at.id + ")"
-}
-
-// upTo renders the end of a window.
-func (t *Table) upTo(l lane, end spot) string {
-	due, id := t.Col(words.ColumnNextRetryTime), t.Col(words.ColumnID)
-	if !l.timed {
-		return " AND " + id + "<=" + end.id
-	}
-	return " AND " + due + "<=" + mysql.Literal(end.due) + " AND (" + due + "<" + mysql.Literal(end.due) + " OR " + id + "<=" + end.id + ")"
+	number, err := t.ParseID(id)
+	return store.SpotAt(number, due), n, err
 }
 
 // readSent runs a query whose columns are messageList's, and the times of update_time and next_retry_time.
-func (s *Store) readSent(ctx context.Context, conn *sql.Conn, t *Table, query string) (found []SentMessage, err error) {
+func (a *Acks) readSent(ctx context.Context, conn *sql.Conn, t *store.Table, query string) (found []SentMessage, err error) {
 	rows, err := conn.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	defer closeRows(rows)
+	defer mysql.CloseRows(rows)
 	for rows.Next() {
 		var m SentMessage
 		var marked sql.NullFloat64
-		if m.Message, err = s.ScanMessage(rows, t, &marked, &m.due); err != nil {
+		if m.Message, err = a.store.ScanMessage(rows, t, &marked, &m.due); err != nil {
 			return nil, err
 		}
 		if marked.Float64 > 0 {

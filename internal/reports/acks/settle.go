@@ -1,4 +1,4 @@
-package store
+package acks
 
 import (
 	"context"
@@ -12,42 +12,43 @@ import (
 	"example.com/outbox-relay/inbox/report"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
 )
 
-// AckCursor is where a pass over the ack tables goes on; the zero value is the beginning.
-type AckCursor struct {
+// Cursor is where a pass over the ack tables goes on; the zero value is the beginning.
+type Cursor struct {
 	table int
 	after string
 }
 
-// settleLimit is how many reports one call of SettleAcks looks at, and orphanAge how old a report must be before it is
+// settleLimit is how many reports one call of Settle looks at, and orphanAge how old a report must be before it is
 // forgotten because no message has its id.
 const (
 	settleLimit = 5000
 	orphanAge   = "INTERVAL 1 DAY"
 )
 
-// SettleAcks completes what consumers have written into an ack table with SQL of their own, and forgets what is there for
+// Settle completes what consumers have written into an ack table with SQL of their own, and forgets what is there for
 // nothing: reports of messages that are consumed already, and day-old ones of messages that are not there. It looks at a
 // bounded number of reports and returns where to go on, also with an error, which concerns one table only; the zero cursor when
 // all have been looked at.
-func (s *Store) SettleAcks(ctx context.Context, rules AckRules, from AckCursor) (counts report.Counts, next AckCursor, err error) {
-	tables := s.Tables()
+func (a *Acks) Settle(ctx context.Context, rules Rules, from Cursor) (counts report.Counts, next Cursor, err error) {
+	tables := a.store.Tables()
 	if from.table >= len(tables) {
-		return counts, AckCursor{}, nil
+		return counts, Cursor{}, nil
 	}
 	if from.table+1 < len(tables) {
 		next.table = from.table + 1
 	}
 	name := tables[from.table].Table
-	page, err := s.ackPage(ctx, name, from.after)
+	page, err := a.ackPage(ctx, name, from.after)
 	if err != nil {
-		return counts, next, s.aboutAcks(name, err)
+		return counts, next, a.aboutAcks(name, err)
 	}
 	if page.last != "" {
-		next = AckCursor{table: from.table, after: page.last}
+		next = Cursor{table: from.table, after: page.last}
 	}
-	counts, err = s.settle(ctx, rules, name, page)
+	counts, err = a.settle(ctx, rules, name, page)
 	return counts, next, err
 }
 
@@ -58,15 +59,15 @@ type ackPage struct {
 	last string          // the last msg_id when there is more, else ""
 }
 
-func (s *Store) ackPage(ctx context.Context, messages outbox.Table, after string) (page ackPage, err error) {
-	err = s.OnTable(ctx, s.scan, "read reports of", messages, func(ctx context.Context, conn *sql.Conn, t *Table) error {
+func (a *Acks) ackPage(ctx context.Context, messages outbox.Table, after string) (page ackPage, err error) {
+	err = a.store.OnTable(ctx, a.store.Scan(), "read reports of", messages, func(ctx context.Context, conn *sql.Conn, t *store.Table) error {
 		page = ackPage{acks: ackSet{}, old: map[string]bool{}}
 		rows, err := conn.QueryContext(ctx, fmt.Sprintf("SELECT msg_id,consumer_group,reported_at<NOW()-%s FROM %s WHERE msg_id>%s ORDER BY msg_id,consumer_group LIMIT %d",
-			orphanAge, outbox.QuoteTable(s.cfg.ackTable(t.Table)), mysql.Literal(after), settleLimit))
+			orphanAge, outbox.QuoteTable(a.cfg.of(t.Table)), mysql.Literal(after), settleLimit))
 		if err != nil {
 			return err
 		}
-		defer closeRows(rows)
+		defer mysql.CloseRows(rows)
 		n, last := 0, ""
 		for ; rows.Next(); n++ {
 			var group string
@@ -91,13 +92,13 @@ func (s *Store) ackPage(ctx context.Context, messages outbox.Table, after string
 }
 
 // settle looks at the messages of a page.
-func (s *Store) settle(ctx context.Context, rules AckRules, name outbox.Table, page ackPage) (counts report.Counts, err error) {
+func (a *Acks) settle(ctx context.Context, rules Rules, name outbox.Table, page ackPage) (counts report.Counts, err error) {
 	ids := slices.Sorted(maps.Keys(page.acks))
 	if len(ids) == 0 {
 		return counts, nil
 	}
 	found := map[string][]reportedRow{}
-	if err := s.reportedIn(ctx, name, ids, "", found); err != nil {
+	if err := a.reportedIn(ctx, name, ids, "", found); err != nil {
 		return counts, err
 	}
 	complete := map[string][]outbox.Ref{}
@@ -121,29 +122,29 @@ func (s *Store) settle(ctx context.Context, rules AckRules, name outbox.Table, p
 		}
 	}
 	for topic, refs := range complete {
-		taken, err := s.settleTopic(ctx, refs, rules.Groups[topic])
+		taken, err := a.settleTopic(ctx, refs, rules.Groups[topic])
 		counts.Add(taken)
 		if err != nil {
 			return counts, err
 		}
 	}
-	return counts, s.forgetAcks(ctx, name, forget)
+	return counts, a.forgetAcks(ctx, name, forget)
 }
 
 // settleTopic completes messages. Where the configuration names no group, any report is enough.
-func (s *Store) settleTopic(ctx context.Context, refs []outbox.Ref, required []string) (report.Counts, error) {
+func (a *Acks) settleTopic(ctx context.Context, refs []outbox.Ref, required []string) (report.Counts, error) {
 	group := ""
 	if len(required) > 0 {
 		group = required[0]
 	}
-	return s.consumeShared(ctx, refs, group, required)
+	return a.consumeShared(ctx, refs, group, required)
 }
 
-func (s *Store) forgetAcks(ctx context.Context, messages outbox.Table, ids []string) error {
+func (a *Acks) forgetAcks(ctx context.Context, messages outbox.Table, ids []string) error {
 	sort.Strings(ids)
-	for some := range slices.Chunk(ids, BatchSize) {
-		err := s.OnTable(ctx, s.acks, "forget reports of", messages, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-			_, err := conn.ExecContext(ctx, "DELETE FROM "+outbox.QuoteTable(s.cfg.ackTable(t.Table))+" WHERE msg_id IN ("+mysql.Literals(some)+")")
+	for some := range slices.Chunk(ids, store.BatchSize) {
+		err := a.store.OnTable(ctx, a.pool, "forget reports of", messages, func(ctx context.Context, conn *sql.Conn, t *store.Table) error {
+			_, err := conn.ExecContext(ctx, "DELETE FROM "+outbox.QuoteTable(a.cfg.of(t.Table))+" WHERE msg_id IN ("+mysql.Literals(some)+")")
 			return err
 		})
 		if err != nil {
@@ -155,11 +156,11 @@ func (s *Store) forgetAcks(ctx context.Context, messages outbox.Table, ids []str
 
 // Reported returns which groups have reported a message and are kept, because others have not. A table without an ack table
 // has none.
-func (s *Store) Reported(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref][]string, error) {
+func (a *Acks) Reported(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref][]string, error) {
 	found := map[outbox.Ref][]string{}
-	for _, g := range ByTable(refs) {
-		err := s.OnTable(ctx, s.work, "read reports of", g.Table, func(ctx context.Context, conn *sql.Conn, t *Table) error {
-			acks, err := readAcks(ctx, conn, s.cfg.ackTable(t.Table), " WHERE msg_id IN ("+msgIDList(g.Refs)+") ORDER BY consumer_group")
+	for _, g := range store.ByTable(refs) {
+		err := a.store.OnTable(ctx, a.store.Work(), "read reports of", g.Table, func(ctx context.Context, conn *sql.Conn, t *store.Table) error {
+			acks, err := readAcks(ctx, conn, a.cfg.of(t.Table), " WHERE msg_id IN ("+msgIDList(g.Refs)+") ORDER BY consumer_group")
 			for _, ref := range g.Refs {
 				if groups := acks[ref.MsgID]; len(groups) > 0 {
 					found[ref] = groups
@@ -168,7 +169,7 @@ func (s *Store) Reported(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref
 			return err
 		})
 		// To a user without rights on it, a table that does not exist is one that he may not read.
-		if err != nil && !errors.Is(err, ErrGone) && !errors.Is(err, ErrPrivilege) {
+		if err != nil && !errors.Is(err, mysql.ErrGone) && !errors.Is(err, mysql.ErrPrivilege) {
 			return nil, err
 		}
 	}

@@ -1,4 +1,4 @@
-package store
+package history
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type copiedColumns struct {
 
 // copied returns the columns that go to the history. Both tables are locked against being altered by tx. information_schema is dear
 // on a busy server, so it is asked only when a definition has changed.
-func (s *Store) copied(ctx context.Context, tx *sql.Tx, table, history outbox.Table) ([]string, error) {
+func (hs *Histories) copied(ctx context.Context, tx *sql.Tx, table, history outbox.Table) ([]string, error) {
 	source, err := definition(ctx, tx, table)
 	if err != nil {
 		return nil, err
@@ -26,9 +26,9 @@ func (s *Store) copied(ctx context.Context, tx *sql.Tx, table, history outbox.Ta
 		return nil, err
 	}
 	definitions := source + target
-	s.mu.RLock()
-	known := s.copiedTo[history]
-	s.mu.RUnlock()
+	hs.mu.RLock()
+	known := hs.copiedTo[history]
+	hs.mu.RUnlock()
 	if known.definitions == definitions {
 		return known.names, nil
 	}
@@ -40,12 +40,9 @@ func (s *Store) copied(ctx context.Context, tx *sql.Tx, table, history outbox.Ta
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.copiedTo == nil {
-		s.copiedTo = make(map[outbox.Table]copiedColumns)
-	}
-	s.copiedTo[history] = copiedColumns{definitions: definitions, names: names}
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.copiedTo[history] = copiedColumns{definitions: definitions, names: names}
 	return names, nil
 }
 

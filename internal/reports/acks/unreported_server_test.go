@@ -1,6 +1,6 @@
 //go:build !unit
 
-package store
+package acks
 
 import (
 	"testing"
@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/outbox"
+	"example.com/outbox-relay/store"
+	"example.com/outbox-relay/test/fixture"
 	"example.com/outbox-relay/test/rig"
 )
 
@@ -22,18 +24,18 @@ func sentNames(messages []SentMessage) []string {
 }
 
 func TestListUnreported(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newAckDesk(t, srv)
 		for id, status := range map[string]int{"pending": 0, "failed": 2, "consumed": 3, "dead": 4} {
-			d.insert(t, id, status, "NULL")
+			d.Insert(t, id, status, "NULL")
 		}
-		d.insert(t, "first", 1, "NULL")
-		d.insertTopic(t, "bill", "bills", 1, "NULL")
-		d.insert(t, "second", 1, "NULL")
-		d.insert(t, "retried", 1, "NOW()-INTERVAL 1 HOUR")
-		d.insert(t, "deferred", 1, "NOW()-INTERVAL 2 HOUR")
-		d.insert(t, "new", 1, "NULL")
-		d.exec(t, "UPDATE "+d.name()+" SET update_time=NOW()+INTERVAL 1 HOUR WHERE msg_id='new'")
+		d.Insert(t, "first", 1, "NULL")
+		d.InsertTopic(t, "bill", "bills", 1, "NULL")
+		d.Insert(t, "second", 1, "NULL")
+		d.Insert(t, "retried", 1, "NOW()-INTERVAL 1 HOUR")
+		d.Insert(t, "deferred", 1, "NOW()-INTERVAL 2 HOUR")
+		d.Insert(t, "new", 1, "NULL")
+		d.Exec(t, "UPDATE "+d.Name()+" SET update_time=NOW()+INTERVAL 1 HOUR WHERE msg_id='new'")
 		list := func(q UnreportedQuery, limit int) ([]string, bool) {
 			t.Helper()
 			found, complete, err := d.ListUnreported(t.Context(), q, limit, 1_000_000)
@@ -70,11 +72,11 @@ func TestListUnreported(t *testing.T) {
 
 // A list looks at a bounded number of rows, and says that it has not looked at all.
 func TestListUnreportedIsBounded(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.fill(t, 2*scanWindow+10, "bills", "NULL")
-		d.exec(t, "UPDATE "+d.name()+" SET status=1, next_retry_time=IF(id%2=0, NULL, NOW())")
-		d.insert(t, "last", 1, "NULL")
+		d.Fill(t, 2*scanWindow+10, "bills", "NULL")
+		d.Exec(t, "UPDATE "+d.Name()+" SET status=1, next_retry_time=IF(id%2=0, NULL, NOW())")
+		d.Insert(t, "last", 1, "NULL")
 		q := UnreportedQuery{Topic: "orders"}
 		found, complete, err := d.ListUnreported(t.Context(), q, 5, scanWindow)
 		require.NoError(t, err)
@@ -84,13 +86,13 @@ func TestListUnreportedIsBounded(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []string{"last"}, sentNames(found))
 		assert.True(t, complete)
-		table := d.Tables()[0]
-		for _, l := range lanes(d.Tables()) {
-			at := spot{id: "100"}
-			if l.timed {
-				at.due = "2020-01-01 00:00:00"
+		table := d.rows.Tables()[0]
+		for _, l := range lanes(d.rows.Tables()) {
+			at := store.SpotAt(100, "")
+			if l.Timed {
+				at.Due = "2020-01-01 00:00:00"
 			}
-			plan := d.plan(t, "SELECT next_retry_time,id FROM "+table.From()+table.ByDue()+" WHERE "+d.stretch(&table, l, at)+" ORDER BY "+table.order(l)+" LIMIT 20000")
+			plan := d.Plan(t, "SELECT next_retry_time,id FROM "+table.From()+table.ByDue()+" WHERE "+d.rows.Behind(&table, l.Lane, at)+" ORDER BY "+table.Order(l.Lane)+" LIMIT 20000")
 			assert.Contains(t, plan, `"using_index": true`)
 			assert.NotContains(t, plan, `"using_filesort": true`)
 			assert.NotContains(t, plan, `"filesort"`)
@@ -99,7 +101,7 @@ func TestListUnreportedIsBounded(t *testing.T) {
 }
 
 func TestOldestUnreported(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newAckDesk(t, srv)
 		const group = "points"
 		scan := NewUnreportedScan(UnreportedQuery{Topic: "orders", Group: group, Shared: true})
@@ -117,11 +119,11 @@ func TestOldestUnreported(t *testing.T) {
 		assert.Empty(t, oldest())
 		var refs []outbox.Ref
 		for _, id := range []string{"a", "b", "c"} {
-			refs = append(refs, d.insert(t, id, 0, "NULL"))
+			refs = append(refs, d.Insert(t, id, 0, "NULL"))
 		}
-		d.insertTopic(t, "bill", "bills", 1, "NULL")
+		d.InsertTopic(t, "bill", "bills", 1, "NULL")
 		assert.Empty(t, oldest(), "nothing was sent")
-		_, err := d.MarkSent(t.Context(), refs[1:])
+		_, err := d.rows.MarkSent(t.Context(), refs[1:])
 		require.NoError(t, err)
 		assert.Equal(t, "b", oldest())
 		assert.Equal(t, "b", oldest())
@@ -129,26 +131,26 @@ func TestOldestUnreported(t *testing.T) {
 		assert.Equal(t, "b", oldest(), "that another group has reported it changes nothing")
 		d.consume(t, sharedRules, group, "b")
 		assert.Equal(t, "c", oldest())
-		d.insert(t, "deferred", 1, "NOW()-INTERVAL 1 HOUR")
-		d.exec(t, "UPDATE "+d.name()+" SET create_time=NOW()-INTERVAL 2 HOUR WHERE msg_id='deferred'")
+		d.Insert(t, "deferred", 1, "NOW()-INTERVAL 1 HOUR")
+		d.Exec(t, "UPDATE "+d.Name()+" SET create_time=NOW()-INTERVAL 2 HOUR WHERE msg_id='deferred'")
 		assert.Equal(t, "deferred", oldest())
 		d.consume(t, sharedRules, group, "deferred", "c")
 		assert.Empty(t, oldest())
-		_, err = d.MarkSent(t.Context(), refs[:1])
+		_, err = d.rows.MarkSent(t.Context(), refs[:1])
 		require.NoError(t, err)
 		assert.Equal(t, "a", oldest(), "it was sent after younger ones")
-		d.exec(t, "DELETE FROM "+d.name()+" WHERE msg_id='a'")
+		d.Exec(t, "DELETE FROM "+d.Name()+" WHERE msg_id='a'")
 		assert.Empty(t, oldest())
 	})
 }
 
 // A scan goes on where it was, so that a large table is looked at once.
 func TestOldestUnreportedStepByStep(t *testing.T) {
-	both(t, func(t *testing.T, srv *rig.Server) {
+	fixture.Both(t, func(t *testing.T, srv *rig.Server) {
 		d := newDesk(t, srv)
-		d.fill(t, 2*scanWindow+10, "bills", "NULL")
-		d.insert(t, "last", 0, "NULL")
-		d.exec(t, "UPDATE "+d.name()+" SET status=1")
+		d.Fill(t, 2*scanWindow+10, "bills", "NULL")
+		d.Insert(t, "last", 0, "NULL")
+		d.Exec(t, "UPDATE "+d.Name()+" SET status=1")
 		scan := NewUnreportedScan(UnreportedQuery{Topic: "orders", Group: "points"})
 		steps := 0
 		for ; steps < 10; steps++ {
@@ -162,8 +164,8 @@ func TestOldestUnreportedStepByStep(t *testing.T) {
 		}
 		assert.Equal(t, 2, steps)
 		// What is sent long after younger ones is found when the scan begins anew.
-		d.exec(t, "UPDATE "+d.name()+" SET status=3 WHERE msg_id='last'")
-		d.exec(t, "UPDATE "+d.name()+" SET topic='orders' WHERE id=5")
+		d.Exec(t, "UPDATE "+d.Name()+" SET status=3 WHERE msg_id='last'")
+		d.Exec(t, "UPDATE "+d.Name()+" SET topic='orders' WHERE id=5")
 		found, complete, err := d.OldestUnreported(t.Context(), scan, 10*scanWindow)
 		require.NoError(t, err)
 		assert.Nil(t, found)
