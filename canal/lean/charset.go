@@ -53,12 +53,6 @@ func findCharset(name string) (*charset, error) {
 	return nil, unsupported("charset %q", name)
 }
 
-// KnownCharset reports whether text of the charset can be decoded. The name is as in information_schema, in any case.
-func KnownCharset(name string) bool {
-	_, err := findCharset(name)
-	return err == nil
-}
-
 // appendUTF8 appends the text b, converted.
 func (c *charset) appendUTF8(dst, b []byte) ([]byte, error) {
 	for len(b) > 0 {

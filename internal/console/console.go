@@ -113,13 +113,6 @@ func (c *Console) Start(ctx context.Context) error {
 	return nil
 }
 
-// Addr returns where the console listens, "" when it does not.
-func (c *Console) Addr() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.address
-}
-
 // Close stops listening, lets requests end until ctx does, then cuts them off, and returns when no goroutine is left.
 // It may be called more than once, and without Start.
 func (c *Console) Close(ctx context.Context) error {
