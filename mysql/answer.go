@@ -50,7 +50,7 @@ func Ask(ctx context.Context, q Querier, statement string) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer CloseRows(rows)
+	defer closeRows(rows)
 	a := &Answer{}
 	if a.columns, err = rows.Columns(); err != nil {
 		return nil, err
@@ -69,8 +69,8 @@ func Ask(ctx context.Context, q Querier, statement string) (*Answer, error) {
 	return a, rows.Err()
 }
 
-// CloseRows frees the session for its next statement. What Close could report, rows.Err has reported before.
-func CloseRows(rows *sql.Rows) { _ = rows.Close() }
+// closeRows frees the session for its next statement. What Close could report, rows.Err has reported before.
+func closeRows(rows *sql.Rows) { _ = rows.Close() }
 
 // Texts runs a statement and returns its first column.
 func Texts(ctx context.Context, q Querier, statement string) ([]string, error) {

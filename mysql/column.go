@@ -81,7 +81,7 @@ func ReadColumns(ctx context.Context, q Querier, database string, tables ...stri
 	if err != nil {
 		return nil, err
 	}
-	defer CloseRows(rows)
+	defer closeRows(rows)
 	found := map[string][]Column{}
 	for rows.Next() {
 		var table string

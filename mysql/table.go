@@ -139,7 +139,7 @@ func readIndexes(ctx context.Context, q Querier, server Server, database string,
 	if err != nil {
 		return nil, err
 	}
-	defer CloseRows(rows)
+	defer closeRows(rows)
 	found := map[string][]Index{}
 	for rows.Next() {
 		var table, name, column, kind, visible string

@@ -126,7 +126,7 @@ func ReadRefs(ctx context.Context, q mysql.Querier, t *Table, query string) ([]o
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	var refs []outbox.Ref
 	for rows.Next() {
 		var id, msgID sql.RawBytes

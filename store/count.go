@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"example.com/outbox-relay/internal/words"
-	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -129,7 +128,7 @@ func (s *Store) topicStats(ctx context.Context, conn *sql.Conn, t *Table, status
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	var topics []TopicStats
 	for rows.Next() {
 		ts := TopicStats{Status: status}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"example.com/outbox-relay/internal/words"
-	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -90,7 +89,7 @@ func (s *Store) tableMessages(ctx context.Context, conn *sql.Conn, t *Table, f F
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	var found []Message
 	for rows.Next() {
 		m, err := s.ScanMessage(rows, t)

@@ -72,7 +72,7 @@ func (s *Store) lookupArchived(ctx context.Context, g Group, found map[outbox.Re
 		if err != nil {
 			return err
 		}
-		defer mysql.CloseRows(rows)
+		defer closeRows(rows)
 		for rows.Next() {
 			var id, msgID sql.RawBytes
 			var status int64

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"example.com/outbox-relay/internal/words"
-	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
 
@@ -34,7 +33,7 @@ func (s *Store) Lookup(ctx context.Context, refs []outbox.Ref) (map[outbox.Ref]F
 			if err != nil {
 				return err
 			}
-			defer mysql.CloseRows(rows)
+			defer closeRows(rows)
 			for rows.Next() {
 				var id, msgID sql.RawBytes
 				var status int64

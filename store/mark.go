@@ -133,7 +133,7 @@ func (s *Store) lockCounts(ctx context.Context, tx *sql.Tx, t *Table, failures [
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	for rows.Next() {
 		var id, msgID sql.RawBytes
 		var c counted

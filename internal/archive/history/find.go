@@ -69,7 +69,7 @@ func (hs *Histories) archivedMessages(ctx context.Context, conn *sql.Conn, t, h 
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	var found []Archived
 	for rows.Next() {
 		a := Archived{History: h.Table}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"example.com/outbox-relay/internal/words"
-	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
 )
@@ -44,7 +43,7 @@ func (hs *Histories) Look(ctx context.Context, table outbox.Table, lane int, fro
 		if err != nil {
 			return err
 		}
-		defer mysql.CloseRows(rows)
+		defer closeRows(rows)
 		looked = Looked{Young: true, Next: from}
 		for rows.Next() {
 			var id string

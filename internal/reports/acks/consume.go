@@ -175,7 +175,7 @@ func (a *Acks) readReported(ctx context.Context, conn *sql.Conn, t *store.Table,
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	for rows.Next() {
 		var id, msgID, topic sql.RawBytes
 		var status sql.NullInt64

@@ -46,7 +46,7 @@ func (d *desk) statuses(t testing.TB) map[string]int {
 	t.Helper()
 	rows, err := d.DB.QueryContext(t.Context(), "SELECT msg_id,status FROM "+d.Name())
 	require.NoError(t, err)
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	found := map[string]int{}
 	for rows.Next() {
 		var id string

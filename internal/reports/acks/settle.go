@@ -67,7 +67,7 @@ func (a *Acks) ackPage(ctx context.Context, messages outbox.Table, after string)
 		if err != nil {
 			return err
 		}
-		defer mysql.CloseRows(rows)
+		defer closeRows(rows)
 		n, last := 0, ""
 		for ; rows.Next(); n++ {
 			var group string

@@ -201,7 +201,7 @@ func (a *Acks) windowEnd(ctx context.Context, conn *sql.Conn, t *store.Table, l 
 	if err != nil {
 		return end, 0, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	var due, id string // of the last row
 	for ; rows.Next(); n++ {
 		if err := rows.Scan(&due, &id); err != nil {
@@ -221,7 +221,7 @@ func (a *Acks) readSent(ctx context.Context, conn *sql.Conn, t *store.Table, que
 	if err != nil {
 		return nil, err
 	}
-	defer mysql.CloseRows(rows)
+	defer closeRows(rows)
 	for rows.Next() {
 		var m SentMessage
 		var marked sql.NullFloat64
