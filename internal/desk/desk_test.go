@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
@@ -17,8 +18,8 @@ func TestUsageErrorShowsItsReason(t *testing.T) {
 	t.Parallel()
 	reason := errors.New("no such table")
 	err := fmt.Errorf("source orders: %w", desk.Unusable(reason))
-	assert.EqualError(t, err, "source orders: no such table")
-	assert.ErrorIs(t, err, reason)
+	require.EqualError(t, err, "source orders: no such table")
+	require.ErrorIs(t, err, reason)
 	_, ok := errors.AsType[*desk.UsageError](err)
 	assert.True(t, ok)
 }
@@ -39,7 +40,7 @@ func TestHistoryShowsWhatWasNotThere(t *testing.T) {
 	shown := desk.HistoryOf("orders", []checkpoint.Entry{{Event: checkpoint.EventReset}})
 	assert.Nil(t, shown.Entries[0].Old)
 	text, err := json.Marshal(desk.HistoryOf("orders", nil))
-	assert.NoError(t, err)
+	require.NoError(t, err)
 	assert.JSONEq(t, `{"source":"orders","entries":[]}`, string(text), "a list, even if it is empty")
 }
 

@@ -13,8 +13,14 @@ import (
 func TestStyles(t *testing.T) {
 	t.Parallel()
 	tree := yaml.MapSlice{
-		{Key: "size", Value: "1MiB"}, {Key: "url", Value: "redis://h:6379/0"}, {Key: "words", Value: "two words"},
-		{Key: "number", Value: "12"}, {Key: "n", Value: 12}, {Key: "switch", Value: "Off"}, {Key: "none", Value: nil}, {Key: "list", Value: []any{
+		{Key: "size", Value: "1MiB"},
+		{Key: "url", Value: "redis://h:6379/0"},
+		{Key: "words", Value: "two words"},
+		{Key: "number", Value: "12"},
+		{Key: "n", Value: 12},
+		{Key: "switch", Value: "Off"},
+		{Key: "none", Value: nil},
+		{Key: "list", Value: []any{
 			yaml.MapSlice{{Key: "a", Value: "x"}, {Key: "b", Value: []any{}}}, "z",
 		}},
 	}

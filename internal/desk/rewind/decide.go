@@ -24,8 +24,9 @@ func (m *Move) reset(ctx context.Context, to Action) error {
 			return err
 		}
 		return m.moveTo(ctx, start.Position, false)
+	default:
+		return m.moveTo(ctx, m.end, false)
 	}
-	return m.moveTo(ctx, m.end, false)
 }
 
 // set decides about a position.
