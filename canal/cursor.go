@@ -9,7 +9,7 @@ import (
 // Cursor adds the Ends of transactions up to a complete position. It is used by one goroutine.
 //
 // Ends must be handed to it in the order in which they were read, and none may be left out: each carries only the GTIDs
-// that were added since the one before. Merge puts several Ends together where only the last is of interest.
+// that were added since the one before.
 type Cursor struct {
 	pos position.Position
 	// set is the complete set of transactions dealt with; nil while it is not known. Then the position has no GTID:
@@ -59,29 +59,4 @@ func (c *Cursor) Position() position.Position {
 		p.GTID = c.set.String()
 	}
 	return p
-}
-
-// Merge puts an End and the one after it into one, as if both transactions were one.
-func Merge(flavor string, first, second position.End) (position.End, error) {
-	if first.Executed == "" && first.GTID == "" || second.Executed != "" {
-		return second, nil
-	}
-	merged := second
-	text := first.Executed
-	if text == "" {
-		text = first.GTID
-	}
-	set, err := parseGTIDs(flavor, text)
-	if err != nil {
-		return position.End{}, fmt.Errorf("merge %s: %w", first, err)
-	}
-	if err := set.Add(second.GTID); err != nil {
-		return position.End{}, fmt.Errorf("merge %s: %w", second, err)
-	}
-	if first.Executed != "" {
-		merged.Executed, merged.GTID = set.String(), ""
-	} else {
-		merged.GTID = set.String()
-	}
-	return merged, nil
 }

@@ -166,24 +166,6 @@ func TestCursorAddsUp(t *testing.T) {
 	require.Error(t, c.Advance(position.End{Executed: "nonsense"}))
 }
 
-func TestMerge(t *testing.T) {
-	one, two := position.End{File: "b.1", Pos: 5, GTID: tapeSID + ":1"}, position.End{File: "b.1", Pos: 9, GTID: tapeSID + ":2"}
-	merged, err := Merge(position.MySQL, one, two)
-	require.NoError(t, err)
-	require.Equal(t, position.End{File: "b.1", Pos: 9, GTID: tapeSID + ":1-2"}, merged)
-	one.Executed, one.GTID = tapeSID+":1-5", ""
-	merged, err = Merge(position.MySQL, one, position.End{File: "b.1", Pos: 9, GTID: tapeSID + ":6"})
-	require.NoError(t, err)
-	require.Equal(t, position.End{File: "b.1", Pos: 9, Executed: tapeSID + ":1-6"}, merged)
-	merged, err = Merge(position.MySQL, position.End{File: "b.1", Pos: 5}, two)
-	require.NoError(t, err)
-	require.Equal(t, two, merged)
-	_, err = Merge(position.MySQL, position.End{GTID: "x"}, two)
-	require.Error(t, err)
-	_, err = Merge(position.MySQL, two, position.End{GTID: "x"})
-	require.Error(t, err)
-}
-
 func TestDecide(t *testing.T) {
 	const uuidA, uuidB = "a", "b"
 	sid := tapeSID
