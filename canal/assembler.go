@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/canal/gtid"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
@@ -34,33 +34,16 @@ type assembler struct {
 	// expect is how many rows the last transaction of ours had: the next one is likely to be like it.
 	expect   int
 	executed string
-	delta    gtidSet // transactions since end
+	delta    gtid.Set // transactions since end
 
 	txn  *openTransaction
-	next gtid // of the open transaction
+	next gtid.ID // of the open transaction
 	last time.Time
 	// moved: there is a boundary beyond end.
 	moved bool
 	// prepared are the XA transactions seen prepared.
 	prepared map[string]preparedXA
 }
-
-// gtid is one transaction's, of the server's flavor.
-type gtid struct {
-	kind    gtidKind
-	mysql   mysqlKey
-	number  int64
-	mariadb mysql.MariadbGTID
-}
-
-// gtidKind tells what a gtid holds.
-type gtidKind uint8
-
-const (
-	gtidNone gtidKind = iota
-	gtidMySQL
-	gtidMariaDB
-)
 
 // openTransaction is a transaction whose commit has not been seen.
 type openTransaction struct {
@@ -132,7 +115,7 @@ func (t *openTransaction) miss(reason string, n int) {
 }
 
 // begin opens a transaction. What was open before was never committed: the server died while writing it.
-func (a *assembler) begin(id gtid) *openTransaction {
+func (a *assembler) begin(id gtid.ID) *openTransaction {
 	a.discard()
 	a.next = id
 	a.txn = &openTransaction{rows: &rowBuffer{limit: a.limit, dir: a.dir, expect: a.expect}}
@@ -147,7 +130,7 @@ func (a *assembler) discard() {
 	if err := a.txn.rows.close(); err != nil {
 		a.log.Warn().Err(err).Msg("spill file of a dropped transaction")
 	}
-	a.txn, a.next = nil, gtid{}
+	a.txn, a.next = nil, gtid.ID{}
 }
 
 // save notes a savepoint. A second one of a name replaces the first.
@@ -192,8 +175,8 @@ func (a *assembler) commit() *Transaction {
 		return nil
 	}
 	a.txn = nil
-	a.count(a.next)
-	a.next = gtid{}
+	a.delta.AddOne(a.next)
+	a.next = gtid.ID{}
 	a.last = txn.committed
 	a.boundary()
 	if rows := len(txn.rows.rows); rows > 0 {
@@ -232,26 +215,9 @@ func (a *assembler) rollback() {
 	}
 	id, at := a.next, a.txn.committed
 	a.discard()
-	a.count(id)
+	a.delta.AddOne(id)
 	a.last = at
 	a.boundary()
-}
-
-// count adds a transaction to those since the last end.
-func (a *assembler) count(id gtid) {
-	if id.kind == gtidNone {
-		return
-	}
-	switch set := a.delta.(type) {
-	case mysqlSet:
-		if id.kind == gtidMySQL {
-			set.addOne(id.mysql, id.number)
-		}
-	case mariadbSet:
-		if id.kind == gtidMariaDB {
-			set[id.mariadb.DomainID] = id.mariadb
-		}
-	}
 }
 
 // boundary notes that the present place is between two transactions.
@@ -270,7 +236,7 @@ func (a *assembler) take() position.End {
 		} else {
 			end.GTID = a.delta.String()
 		}
-		clearSet(a.delta)
+		a.delta.Clear()
 	}
 	a.executed = ""
 	a.end, a.moved = position.End{File: end.File, Pos: end.Pos}, false
@@ -315,18 +281,9 @@ func (a *assembler) concerns(xid string) (touched bool, rows int) {
 // errNoTransaction is a rows event outside of any transaction: the stream was started at a place that is no boundary.
 var errNoTransaction = errors.New("rows outside of a transaction: the position is not between two transactions")
 
-func clearSet(set gtidSet) {
-	switch s := set.(type) {
-	case mysqlSet:
-		clear(s)
-	case mariadbSet:
-		clear(s)
-	}
-}
-
 // joined returns a set and what came after it. Both are the server's own and so well-formed; if not, the set is not told.
-func joined(flavor, text string, delta gtidSet) string {
-	set, err := parseGTIDs(flavor, text)
+func joined(flavor, text string, delta gtid.Set) string {
+	set, err := gtid.Parse(flavor, text)
 	if err != nil {
 		return ""
 	}

@@ -3,6 +3,7 @@ package canal
 import (
 	"fmt"
 
+	"example.com/outbox-relay/canal/gtid"
 	"example.com/outbox-relay/canal/position"
 )
 
@@ -14,7 +15,7 @@ type Cursor struct {
 	pos position.Position
 	// set is the complete set of transactions dealt with; nil while it is not known. Then the position has no GTID:
 	// a set with holes would make the server send everything again that is missing from it.
-	set gtidSet
+	set gtid.Set
 }
 
 // NewCursor starts at a position.
@@ -23,7 +24,7 @@ func NewCursor(start position.Position) (*Cursor, error) {
 	if start.GTID == "" {
 		return c, nil
 	}
-	set, err := parseGTIDs(start.Flavor, start.GTID)
+	set, err := gtid.Parse(start.Flavor, start.GTID)
 	if err != nil {
 		return nil, fmt.Errorf("start at %s: %w", start, err)
 	}
@@ -35,7 +36,7 @@ func NewCursor(start position.Position) (*Cursor, error) {
 func (c *Cursor) Advance(end position.End) error {
 	switch {
 	case end.Executed != "":
-		set, err := parseGTIDs(c.pos.Flavor, end.Executed)
+		set, err := gtid.Parse(c.pos.Flavor, end.Executed)
 		if err != nil {
 			return fmt.Errorf("advance to %s: %w", end, err)
 		}

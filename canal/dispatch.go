@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/canal/gtid"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
 )
@@ -153,7 +154,7 @@ func (d *dispatcher) aside(ev *replication.BinlogEvent) (*Transaction, error) {
 // incident makes the sweeper look. It ends whatever was open.
 func (d *dispatcher) incident() *Transaction {
 	if d.asm.txn == nil {
-		d.asm.begin(gtid{})
+		d.asm.begin(gtid.ID{})
 	}
 	d.asm.txn.miss(words.MissedIncident, 1)
 	return d.asm.commit()
@@ -184,15 +185,17 @@ func (d *dispatcher) listed(ev *replication.BinlogEvent) error {
 	case *replication.PreviousGTIDsEvent:
 		a.executed = e.GTIDSets
 	case *replication.MariadbGTIDListEvent:
-		set := mariadbSet{}
-		for _, g := range e.GTIDs {
-			// Of each domain the last one is the newest.
-			set[g.DomainID] = g
+		set, err := gtid.Parse(position.MariaDB, "")
+		if err != nil {
+			return err
+		}
+		for _, one := range e.GTIDs {
+			set.AddOne(gtid.MariaDB(one)) // of each domain the last one is the newest
 		}
 		a.executed = set.String()
 	}
 	if a.executed != "" {
-		clearSet(a.delta)
+		a.delta.Clear()
 		a.boundary()
 	}
 	return nil
@@ -220,13 +223,13 @@ func (d *dispatcher) mysqlGTID(ev *replication.BinlogEvent, inside bool) (err er
 	if err := decode(d.parser.body(ev, inside)); err != nil {
 		return malformed(ev.Header, err.Error())
 	}
-	id := gtid{}
+	id := gtid.ID{}
 	if ev.Header.EventType != replication.ANONYMOUS_GTID_EVENT {
 		sid, err := uuid.FromBytes(e.SID)
 		if err != nil {
 			return malformed(ev.Header, err.Error())
 		}
-		id = gtid{kind: gtidMySQL, mysql: mysqlKey{sid: sid, tag: e.Tag.String()}, number: e.GNO}
+		id = gtid.MySQL(sid, e.Tag.String(), e.GNO)
 	}
 	txn := d.asm.begin(id)
 	at := e.OriginalCommitTimestamp
@@ -244,7 +247,7 @@ func (d *dispatcher) mariadbGTID(ev *replication.BinlogEvent, inside bool) error
 	if !ok {
 		return malformed(ev.Header, "it ends too early")
 	}
-	txn := d.asm.begin(gtid{kind: gtidMariaDB, mariadb: id})
+	txn := d.asm.begin(gtid.MariaDB(id))
 	txn.standalone = flags&mariadbStandalone != 0
 	txn.began = !txn.standalone
 	txn.xa = flags&mariadbPreparedXA != 0
@@ -271,7 +274,7 @@ func (d *dispatcher) payload(ctx context.Context, ev *replication.BinlogEvent) (
 // startAt prepares for a stream that begins at a position.
 func (d *dispatcher) startAt(p position.Position) error {
 	d.asm.discard()
-	delta, err := parseGTIDs(p.Flavor, "")
+	delta, err := gtid.Parse(p.Flavor, "")
 	if err != nil {
 		return err
 	}

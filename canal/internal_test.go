@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/canal/gtid"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
 )
@@ -288,9 +289,9 @@ func TestDDLForgetsTheColumns(t *testing.T) {
 
 func TestSetIsLearntAtTheHeadOfAFile(t *testing.T) {
 	tp := newTape(t, position.MySQL)
-	set := mysqlSet{}
-	require.NoError(t, set.Add(tapeSID+":1-9"))
-	tp.must(replication.PREVIOUS_GTIDS_EVENT, set.native().Encode())
+	set, err := gtid.Parse(position.MySQL, tapeSID+":1-9")
+	require.NoError(t, err)
+	tp.must(replication.PREVIOUS_GTIDS_EVENT, set.Native().Encode())
 	tp.gno = 9
 	tp.gtid()
 	tp.query("CREATE TABLE x (a INT)")

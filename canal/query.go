@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/replication"
 
+	"example.com/outbox-relay/canal/gtid"
 	"example.com/outbox-relay/internal/words"
 )
 
@@ -26,7 +27,7 @@ func (d *dispatcher) query(ctx context.Context, ev *replication.BinlogEvent, ins
 	switch stmt.kind {
 	case stmtBegin:
 		if a.txn == nil {
-			a.begin(gtid{})
+			a.begin(gtid.ID{})
 			d.stamp(ev)
 		}
 		a.txn.began = true
@@ -54,7 +55,7 @@ func (d *dispatcher) statement(stmt statement, database, query []byte) *Transact
 	}
 	txn := d.asm.txn
 	if txn == nil {
-		txn = d.asm.begin(gtid{})
+		txn = d.asm.begin(gtid.ID{})
 	}
 	switch {
 	case found.table && stmt.kind == stmtWrite:
@@ -121,7 +122,7 @@ func closeBoth(err error, t *Transaction) error { return errors.Join(err, t.Clos
 func (d *dispatcher) xa(stmt statement) *Transaction {
 	a := d.asm
 	if a.txn == nil {
-		a.begin(gtid{})
+		a.begin(gtid.ID{})
 	}
 	switch stmt.kind {
 	case stmtXAStart:

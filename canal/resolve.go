@@ -7,8 +7,7 @@ import (
 	"strings"
 	"time"
 
-	gomysql "github.com/go-mysql-org/go-mysql/mysql"
-
+	"example.com/outbox-relay/canal/gtid"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
@@ -130,9 +129,9 @@ func (f *facts) decide(saved position.Position) Start {
 
 func (f *facts) decideByGTID(saved position.Position) Start {
 	same := saved.Server == f.server.id
-	sets := make([]gtidSet, 3)
+	sets := make([]gtid.Set, 3)
 	for i, text := range []string{saved.GTID, f.end.GTID, f.purged} {
-		set, err := parseGTIDs(f.server.flavor(), text)
+		set, err := gtid.Parse(f.server.flavor(), text)
 		if err != nil {
 			return f.present(words.RecoveryInvalid, err.Error())
 		}
@@ -261,11 +260,11 @@ func (f *facts) checkNext(saved position.Position, info string) (string, error) 
 	if !found || saved.GTID == "" {
 		return "", nil
 	}
-	set, err := parseGTIDs(position.MySQL, saved.GTID)
+	set, err := gtid.Parse(position.MySQL, saved.GTID)
 	if err != nil {
 		return err.Error(), nil //nolint:nilerr // a set that can't be read is what is wrong
 	}
-	one, err := parseGTIDs(position.MySQL, next)
+	one, err := gtid.Parse(position.MySQL, next)
 	if err != nil || one.Empty() {
 		return "", nil //nolint:nilerr // ANONYMOUS is not a set
 	}
@@ -276,10 +275,10 @@ func (f *facts) checkNext(saved position.Position, info string) (string, error) 
 }
 
 func (f *facts) checkMariaDB(ctx context.Context, q querier, saved position.Position) (string, error) {
-	if set, err := parseGTIDs(position.MariaDB, saved.GTID); err == nil && f.follows(ctx, q, saved, set) {
+	if set, err := gtid.Parse(position.MariaDB, saved.GTID); err == nil && f.follows(ctx, q, saved, set) {
 		return "", nil
 	}
-	gtid, ok, err := f.server.gtidAt(ctx, q, saved.File, saved.Pos)
+	found, ok, err := f.server.gtidAt(ctx, q, saved.File, saved.Pos)
 	if err != nil {
 		if serverCode(err) != 0 {
 			return "", nil
@@ -289,25 +288,25 @@ func (f *facts) checkMariaDB(ctx context.Context, q querier, saved position.Posi
 	if !ok {
 		return fmt.Sprintf("no event starts at %s: the binlog was reset, or the position is wrong", saved), nil
 	}
-	there, err := parseGTIDs(position.MariaDB, gtid)
+	there, err := gtid.Parse(position.MariaDB, found)
 	if err != nil || saved.GTID == "" {
 		return "", nil //nolint:nilerr // the check is an extra
 	}
-	set, err := parseGTIDs(position.MariaDB, saved.GTID)
+	set, err := gtid.Parse(position.MariaDB, saved.GTID)
 	if err != nil {
 		return err.Error(), nil //nolint:nilerr // a set that can't be read is what is wrong
 	}
 	if !set.Contains(there) {
-		return fmt.Sprintf("the binlog is at %s at the saved place %s, not at the saved %s: the binlog was reset", gtid, saved, saved.GTID), nil
+		return fmt.Sprintf("the binlog is at %s at the saved place %s, not at the saved %s: the binlog was reset", found, saved, saved.GTID), nil
 	}
 	return "", nil
 }
 
 // follows reports whether what a MariaDB has at the place is just what follows the saved set: the end of the binlog, or the next
 // transaction of a domain. That is seen at once, and is so at nearly every start; otherwise the file has to be read.
-func (f *facts) follows(ctx context.Context, q querier, saved position.Position, set gtidSet) bool {
+func (f *facts) follows(ctx context.Context, q querier, saved position.Position, set gtid.Set) bool {
 	if saved.File == f.end.File && saved.Pos == f.end.Pos {
-		end, err := parseGTIDs(position.MariaDB, f.end.GTID)
+		end, err := gtid.Parse(position.MariaDB, f.end.GTID)
 		return err == nil && end.Contains(set) && set.Contains(end)
 	}
 	result, err := q.query(ctx, fmt.Sprintf("SHOW BINLOG EVENTS IN %s FROM %d LIMIT 1", mysql.Literal(saved.File), saved.Pos))
@@ -317,9 +316,7 @@ func (f *facts) follows(ctx context.Context, q querier, saved position.Position,
 	// BEGIN GTID 0-1-42, or GTID 0-1-42 of a statement that is no transaction.
 	_, next, _ := strings.Cut(result.Text(0, 5), "GTID ")
 	next, _, _ = strings.Cut(next, " ")
-	one, err := gomysql.ParseMariadbGTID(next)
-	before, ok := set.(mariadbSet)
-	return err == nil && ok && before[one.DomainID].SequenceNumber+1 == one.SequenceNumber
+	return gtid.Precedes(set, next)
 }
 
 // boundaryEvent reports whether an event, by its name in SHOW BINLOG EVENTS, may follow the end of a transaction.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/outbox-relay/canal/gtid"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/mysql"
 )
@@ -102,19 +103,19 @@ func (s *server) showReplicaStatus() string {
 // therefore asked for it first. (It could tell the set at the place, too, but reads the whole file for that: seconds for a
 // gigabyte.)
 func (s *server) end(ctx context.Context, q querier) (position.Position, error) {
-	gtid := ""
+	executed := ""
 	if s.MariaDB {
 		result, err := q.query(ctx, "SELECT @@GLOBAL.gtid_binlog_pos")
 		if err != nil {
 			return position.Position{}, fmt.Errorf("read gtid_binlog_pos: %w", err)
 		}
-		gtid = result.Text(0, 0)
+		executed = result.Text(0, 0)
 	}
 	p, gtids, err := s.place(ctx, q)
 	if err == nil && !s.MariaDB && s.gtid() {
-		gtid = cleanGTIDs(gtids)
+		executed = gtid.Clean(gtids)
 	}
-	p.GTID = gtid
+	p.GTID = executed
 	return p, err
 }
 
@@ -135,7 +136,7 @@ func (s *server) place(ctx context.Context, q querier) (p position.Position, gti
 }
 
 // gtidAt asks a MariaDB for the GTID position at a place in its binlog; ok is false when no event starts there.
-func (s *server) gtidAt(ctx context.Context, q querier, file string, pos uint64) (gtid string, ok bool, err error) {
+func (s *server) gtidAt(ctx context.Context, q querier, file string, pos uint64) (set string, ok bool, err error) {
 	result, err := q.query(ctx, "SELECT BINLOG_GTID_POS("+mysql.Literal(file)+", "+strconv.FormatUint(pos, 10)+")")
 	if err != nil {
 		return "", false, fmt.Errorf("read the gtid position at %s:%d: %w", file, pos, err)
@@ -178,20 +179,12 @@ func (s *server) logs(ctx context.Context, q querier) ([]logFile, error) {
 // purged asks which transactions are in no binlog file any more.
 func (s *server) purged(ctx context.Context, q querier, first string) (string, error) {
 	if s.MariaDB {
-		gtid, _, err := s.gtidAt(ctx, q, first, 4)
-		return gtid, err
+		set, _, err := s.gtidAt(ctx, q, first, 4)
+		return set, err
 	}
 	result, err := q.query(ctx, "SELECT @@GLOBAL.gtid_purged")
 	if err != nil {
 		return "", fmt.Errorf("read gtid_purged: %w", err)
 	}
-	return cleanGTIDs(result.Text(0, 0)), nil
-}
-
-// cleanGTIDs removes the line breaks that MySQL puts into long sets.
-func cleanGTIDs(text string) string {
-	if !strings.ContainsAny(text, "\n\r ") {
-		return text
-	}
-	return strings.NewReplacer("\n", "", "\r", "", " ", "").Replace(text)
+	return gtid.Clean(result.Text(0, 0)), nil
 }

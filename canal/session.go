@@ -14,6 +14,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/canal/gtid"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/mysql"
 )
@@ -57,16 +58,11 @@ func startSession(ctx context.Context, cfg Config, settings *tls.Config, s *serv
 
 func (s *session) start(srv *server, from position.Position, byPlace bool) (*replication.BinlogStreamer, error) {
 	if !byPlace && srv.gtid() && from.GTID != "" {
-		set, err := parseGTIDs(from.Flavor, from.GTID)
+		set, err := gtid.Parse(from.Flavor, from.GTID)
 		if err != nil {
 			return nil, err
 		}
-		switch set := set.(type) {
-		case mysqlSet:
-			return s.syncer.StartSyncGTID(set.native())
-		case mariadbSet:
-			return s.syncer.StartSyncGTID(set.native())
-		}
+		return s.syncer.StartSyncGTID(set.Native())
 	}
 	if from.Pos > math.MaxUint32 {
 		return nil, fmt.Errorf("position %s is beyond 4 GiB", from)

@@ -95,52 +95,6 @@ func TestStatementsNeverPanic(t *testing.T) {
 	})
 }
 
-func TestMySQLSets(t *testing.T) {
-	const b = "b0000000-0000-0000-0000-000000000000"
-	set := mysqlSet{}
-	require.NoError(t, set.Add(b+":1-3:5,\n"+tapeSID+":7:tag:1-2"))
-	require.Equal(t, tapeSID+":7:tag:1-2,"+b+":1-3:5", set.String())
-	require.NoError(t, set.Add(b+":4"))
-	require.NoError(t, set.Add(b+":2"))
-	require.NoError(t, set.Add(b+":9"))
-	require.NoError(t, set.Add(b+":8"))
-	require.Equal(t, tapeSID+":7:tag:1-2,"+b+":1-5:8-9", set.String())
-	require.Equal(t, set.String(), set.native().String())
-	require.Error(t, set.Add("nonsense"))
-
-	contains := func(a, b string) bool {
-		t.Helper()
-		x, err := parseGTIDs(position.MySQL, a)
-		require.NoError(t, err)
-		y, err := parseGTIDs(position.MySQL, b)
-		require.NoError(t, err)
-		return x.Contains(y)
-	}
-	require.True(t, contains(b+":1-5", b+":2-3:5"))
-	require.True(t, contains(b+":1-5", ""))
-	require.False(t, contains(b+":1-5", b+":5-6"))
-	require.False(t, contains(b+":1-5", b+":x:1"))
-	require.False(t, contains("", b+":1"))
-	require.False(t, mysqlSet{}.Contains(mariadbSet{}))
-	_, err := parseGTIDs("oracle", "")
-	require.Error(t, err)
-}
-
-func TestMariaDBSets(t *testing.T) {
-	set := mariadbSet{}
-	require.NoError(t, set.Add("0-1-100, 5-2-7"))
-	require.NoError(t, set.Add("0-3-101"))
-	require.Equal(t, "0-3-101,5-2-7", set.String())
-	require.Equal(t, "0-3-101,5-2-7", set.native().String())
-	require.Error(t, set.Add("0-1"))
-	other := mariadbSet{}
-	require.NoError(t, other.Add("0-9-101"))
-	require.True(t, set.Contains(other))
-	require.False(t, other.Contains(set))
-	require.False(t, mariadbSet{}.Contains(mysqlSet{}))
-	require.True(t, mariadbSet{}.Empty())
-}
-
 func TestCursorAddsUp(t *testing.T) {
 	start := position.Position{Server: "s", Flavor: position.MySQL, GTID: tapeSID + ":1-5", File: "b.1", Pos: 4}
 	c, err := NewCursor(start)

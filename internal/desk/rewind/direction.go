@@ -1,7 +1,7 @@
 package rewind
 
 import (
-	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/gtid"
 	"example.com/outbox-relay/canal/position"
 )
 
@@ -38,11 +38,11 @@ func betweenSets(from, to position.Position) Direction {
 	if from.GTID == "" || to.GTID == "" || from.Flavor != to.Flavor {
 		return Sideways
 	}
-	more, err := canal.Covers(to.Flavor, to.GTID, from.GTID)
+	more, err := gtid.Covers(to.Flavor, to.GTID, from.GTID)
 	if err != nil {
 		return Sideways
 	}
-	less, err := canal.Covers(from.Flavor, from.GTID, to.GTID)
+	less, err := gtid.Covers(from.Flavor, from.GTID, to.GTID)
 	switch {
 	case err != nil:
 		return Sideways

@@ -1,4 +1,4 @@
-package canal
+package gtid
 
 import (
 	"fmt"
@@ -12,35 +12,6 @@ import (
 	"example.com/outbox-relay/canal/position"
 )
 
-// gtidSet is a set of transactions: MySQL's executed set, or MariaDB's position with one transaction per domain.
-//
-// go-mysql's MariaDB set is not used: it takes MariaDB's notation apart as well, but logs through the default logger.
-type gtidSet interface {
-	// Add puts the members of a set in the server's notation into it.
-	Add(text string) error
-	// Contains reports whether every transaction of the other set, of the same flavor, is in this one.
-	Contains(other gtidSet) bool
-	Empty() bool
-	String() string
-}
-
-// parseGTIDs reads a set in the server's own notation.
-func parseGTIDs(flavor, text string) (gtidSet, error) {
-	var set gtidSet
-	switch flavor {
-	case position.MySQL:
-		set = mysqlSet{}
-	case position.MariaDB:
-		set = mariadbSet{}
-	default:
-		return nil, fmt.Errorf("unknown flavor %q of a position", flavor)
-	}
-	if err := set.Add(text); err != nil {
-		return nil, err
-	}
-	return set, nil
-}
-
 // mysqlKey is a source of transactions: a server's uuid, and a tag that may be empty.
 type mysqlKey struct {
 	sid uuid.UUID
@@ -49,6 +20,16 @@ type mysqlKey struct {
 
 // mysqlSet holds intervals per source, sorted and apart from each other. The end of an interval is not in it.
 type mysqlSet map[mysqlKey]mysql.IntervalSlice
+
+// AddOne puts a MySQL's transaction into the set.
+func (s mysqlSet) AddOne(id ID) {
+	if id.flavor == position.MySQL {
+		s.addOne(id.key, id.number)
+	}
+}
+
+// Clear empties the set.
+func (s mysqlSet) Clear() { clear(s) }
 
 // addOne adds a single transaction. In the ordinary case, the next number of the same source, nothing is allocated.
 func (s mysqlSet) addOne(key mysqlKey, gno int64) {
@@ -73,7 +54,7 @@ func (s mysqlSet) Add(text string) error {
 	if s.addSingle(text) {
 		return nil
 	}
-	parsed, err := mysql.ParseMysqlGTIDSet(cleanGTIDs(text))
+	parsed, err := mysql.ParseMysqlGTIDSet(Clean(text))
 	if err != nil {
 		return fmt.Errorf("gtid set %q: %w", text, err)
 	}
@@ -113,7 +94,7 @@ func (s mysqlSet) addSingle(text string) bool {
 }
 
 // Contains reports whether the other set is within this one.
-func (s mysqlSet) Contains(other gtidSet) bool {
+func (s mysqlSet) Contains(other Set) bool {
 	o, ok := other.(mysqlSet)
 	if !ok {
 		return false
@@ -166,8 +147,8 @@ func (s mysqlSet) String() string {
 	return b.String()
 }
 
-// native returns the set as go-mysql wants it for a dump command.
-func (s mysqlSet) native() *mysql.MysqlGTIDSet {
+// Native returns the set as go-mysql wants it.
+func (s mysqlSet) Native() mysql.GTIDSet {
 	set := mysql.NewMysqlGTIDSet()
 	for key, intervals := range s {
 		if set[key.sid] == nil {
@@ -176,85 +157,4 @@ func (s mysqlSet) native() *mysql.MysqlGTIDSet {
 		set[key.sid][mysql.NewTag(key.tag)] = slices.Clone(intervals)
 	}
 	return &set
-}
-
-// mariadbSet holds the last transaction of each domain.
-type mariadbSet map[uint32]mysql.MariadbGTID
-
-// Add moves the domains that the text names to the transactions that it names.
-func (s mariadbSet) Add(text string) error {
-	for one := range strings.SplitSeq(text, ",") {
-		one = strings.TrimSpace(one)
-		if one == "" {
-			continue
-		}
-		gtid, err := mysql.ParseMariadbGTID(one)
-		if err != nil {
-			return fmt.Errorf("gtid position %q: %w", text, err)
-		}
-		s[gtid.DomainID] = *gtid
-	}
-	return nil
-}
-
-// Contains reports whether every domain of the other has got at least as far here.
-func (s mariadbSet) Contains(other gtidSet) bool {
-	o, ok := other.(mariadbSet)
-	if !ok {
-		return false
-	}
-	for domain, gtid := range o {
-		mine, ok := s[domain]
-		if !ok || mine.SequenceNumber < gtid.SequenceNumber {
-			return false
-		}
-	}
-	return true
-}
-
-// Empty reports whether no domain is known.
-func (s mariadbSet) Empty() bool { return len(s) == 0 }
-
-// String returns MariaDB's notation, domains in order.
-func (s mariadbSet) String() string {
-	domains := make([]uint32, 0, len(s))
-	for domain := range s {
-		domains = append(domains, domain)
-	}
-	slices.Sort(domains)
-	var b strings.Builder
-	for i, domain := range domains {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		gtid := s[domain]
-		b.WriteString(strconv.FormatUint(uint64(gtid.DomainID), 10))
-		b.WriteByte('-')
-		b.WriteString(strconv.FormatUint(uint64(gtid.ServerID), 10))
-		b.WriteByte('-')
-		b.WriteString(strconv.FormatUint(gtid.SequenceNumber, 10))
-	}
-	return b.String()
-}
-
-// native returns the position as go-mysql wants it for a dump command.
-func (s mariadbSet) native() *mysql.MariadbGTIDSet {
-	set := &mysql.MariadbGTIDSet{Sets: make(map[uint32]*mysql.MariadbGTID, len(s))}
-	for domain, gtid := range s {
-		set.Sets[domain] = gtid.Clone()
-	}
-	return set
-}
-
-// Covers reports whether a set of GTIDs holds all of another.
-func Covers(flavor, set, other string) (bool, error) {
-	whole, err := parseGTIDs(flavor, set)
-	if err != nil {
-		return false, err
-	}
-	part, err := parseGTIDs(flavor, other)
-	if err != nil {
-		return false, err
-	}
-	return whole.Contains(part), nil
 }
