@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -98,9 +99,9 @@ func (a *Asker) run(ctx context.Context, fn func(ctx context.Context, conn *sql.
 	case asking.Err() != nil:
 		return errClosed
 	case !connected:
-		return fmt.Errorf("connect to %s: %w", a.cfg.Addr, strip(err))
+		return fmt.Errorf("connect to %s: %w", a.cfg.Addr, plain.Error(err))
 	}
-	return strip(err)
+	return plain.Error(err)
 }
 
 // streamTLS returns the TLS settings for the connection that carries the binlog: none where TLS is optional and the server

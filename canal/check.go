@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/client"
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
+
+	"example.com/outbox-relay/canal/plain"
 )
 
 // checkStreamable tells whether the server writes a binlog that the relay can read. The reasons are ErrCannotStream.
@@ -153,7 +155,7 @@ func probeReplication(ctx context.Context, a *Asker, serverID uint32) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return fmt.Errorf("register as a replica: %w", strip(err))
+	return fmt.Errorf("register as a replica: %w", plain.Error(err))
 }
 
 // register sends COM_REGISTER_SLAVE.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
@@ -201,9 +202,9 @@ func waitFor[T any](ctx context.Context, d *decoder, st *tableState, ask func() 
 			began = time.Now()
 		}
 		if d.waiting != nil && time.Since(began) >= waitingPause {
-			d.waiting(fmt.Sprintf("the columns of %s can't be read: %s; grant SELECT on it if that is missing, end the session that has locked it", st.table, plain(err)))
+			d.waiting(fmt.Sprintf("the columns of %s can't be read: %s; grant SELECT on it if that is missing, end the session that has locked it", st.table, plain.Text(err)))
 		}
-		d.columns.Note(fmt.Errorf("%s: %s", st.table, plain(err)))
+		d.columns.Note(fmt.Errorf("%s: %s", st.table, plain.Text(err)))
 		if waitErr := d.wait(ctx, backoff.Next()); waitErr != nil {
 			return v, waitErr
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/canal/position"
 )
 
@@ -134,7 +135,7 @@ func NextEvent(ctx context.Context, cfg Config, from position.Position) (at time
 	}
 	ses, err := startSession(bounded, cfg, settings, f.server, start.Position, f.placed(start.Position), zerolog.Nop())
 	if err != nil {
-		return time.Time{}, false, fmt.Errorf("read the event at %s: %w", from, strip(err))
+		return time.Time{}, false, fmt.Errorf("read the event at %s: %w", from, plain.Error(err))
 	}
 	defer ses.close()
 	for {
@@ -143,7 +144,7 @@ func NextEvent(ctx context.Context, cfg Config, from position.Position) (at time
 			return time.Time{}, false, nil
 		}
 		if err != nil {
-			return time.Time{}, false, fmt.Errorf("read the event at %s: %w", from, strip(err))
+			return time.Time{}, false, fmt.Errorf("read the event at %s: %w", from, plain.Error(err))
 		}
 		if !made(event) {
 			return time.Unix(int64(event.Header.Timestamp), 0), true, nil

@@ -10,6 +10,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-mysql-org/go-mysql/replication"
 
+	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 )
@@ -115,7 +116,7 @@ func sameServerID(err error) bool {
 func fatalDetail(err error) (recovery, detail string) {
 	var my *gomysql.MyError
 	if !errors.As(err, &my) {
-		return words.RecoveryInvalid, plain(err)
+		return words.RecoveryInvalid, plain.Text(err)
 	}
 	text := my.Message
 	has := func(parts ...string) bool {
@@ -139,45 +140,3 @@ func fatalDetail(err error) (recovery, detail string) {
 
 // errMalformed is returned for a binlog event that can't be read.
 var errMalformed = errors.New("malformed binlog event")
-
-// plain returns an error's text without what may be a message's content: go-mysql puts the whole event into the text of
-// its EventError, and the values of rows into others.
-func plain(err error) string {
-	if my, ok := errors.AsType[*gomysql.MyError](err); ok {
-		return my.Error()
-	}
-	if event, ok := errors.AsType[*replication.EventError](err); ok && event.Header != nil {
-		return fmt.Sprintf("event %s at %d can't be read", event.Header.EventType, event.Header.LogPos)
-	}
-	return shorten(err.Error())
-}
-
-// shorten cuts off what may be a message's content, and what is too long to read.
-func shorten(text string) string {
-	if i := strings.Index(text, ", data "); i >= 0 {
-		text = text[:i]
-	}
-	if len(text) > 400 {
-		text = text[:400] + "..."
-	}
-	return text
-}
-
-// stripped wraps an error's plain text, so that the cause can be printed by anybody.
-type stripped struct {
-	cause error
-}
-
-// strip returns err with a text that is fit to be logged.
-func strip(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &stripped{cause: err}
-}
-
-// Error returns the plain text.
-func (e *stripped) Error() string { return plain(e.cause) }
-
-// Unwrap returns the cause.
-func (e *stripped) Unwrap() error { return e.cause }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/internal/diagnose"
 	"example.com/outbox-relay/mysql"
 )
@@ -174,7 +175,7 @@ func (i *inspection) replicationSlave(ctx context.Context) error {
 	case err != nil && serverCode(err) == 0:
 		return err
 	case err != nil:
-		i.report.Fail(check, "the server refuses to stream: "+plain(err), "")
+		i.report.Fail(check, "the server refuses to stream: "+plain.Text(err), "")
 	default:
 		i.report.OK(check, "granted")
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 
 	"example.com/outbox-relay/canal/lean"
+	"example.com/outbox-relay/canal/plain"
 )
 
 // parser takes single events apart, with go-mysql's help. Which events are worth it is the caller's decision: the syncer
@@ -68,7 +69,7 @@ func (p *parser) parse(ev *replication.BinlogEvent, inside bool) (event replicat
 	p.rows.kind = ev.Header.EventType
 	parsed, err := b.Parse(ev.RawData)
 	if err != nil {
-		return nil, malformed(ev.Header, plain(err))
+		return nil, malformed(ev.Header, plain.Text(err))
 	}
 	return parsed.Event, nil
 }
@@ -76,11 +77,11 @@ func (p *parser) parse(ev *replication.BinlogEvent, inside bool) (event replicat
 func (p *parser) format(ev *replication.BinlogEvent) (replication.Event, error) {
 	parsed, err := p.outer.Parse(ev.RawData)
 	if err != nil {
-		return nil, malformed(ev.Header, plain(err))
+		return nil, malformed(ev.Header, plain.Text(err))
 	}
 	inner, err := p.inner.Parse(ev.RawData)
 	if err != nil {
-		return nil, malformed(ev.Header, plain(err))
+		return nil, malformed(ev.Header, plain.Text(err))
 	}
 	outer, ok := parsed.Event.(*replication.FormatDescriptionEvent)
 	twin, ok2 := inner.Event.(*replication.FormatDescriptionEvent)

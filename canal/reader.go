@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
@@ -126,7 +127,7 @@ func (r *Reader) check(ctx context.Context) error {
 	}
 	if err != nil {
 		if denied(err) && !errors.Is(err, ErrCannotStream) {
-			return cannotStream("%s: %s", plain(err), grantAdvice(r.cfg.User))
+			return cannotStream("%s: %s", plain.Text(err), grantAdvice(r.cfg.User))
 		}
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 
 	"example.com/outbox-relay/canal/lean"
+	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 )
@@ -52,7 +53,7 @@ func (j *rowsJob) run(ctx context.Context) error {
 	}
 	// Reading it again would not help: what TCP delivered is what the server has.
 	j.txn.rows.rollback(mark)
-	j.unmapped(&unmapped{reason: words.MissedDecode, detail: "rows of " + j.st.table.String() + " can't be decoded: " + plain(err)})
+	j.unmapped(&unmapped{reason: words.MissedDecode, detail: "rows of " + j.st.table.String() + " can't be decoded: " + plain.Text(err)})
 	return nil
 }
 

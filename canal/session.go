@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal/gtid"
+	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/mysql"
 )
@@ -138,7 +139,7 @@ func (h quietHandler) Enabled(context.Context, slog.Level) bool {
 
 // Handle writes the record's message.
 func (h quietHandler) Handle(_ context.Context, r slog.Record) error {
-	h.log.Debug().Str("library", "go-mysql").Msg(shorten(r.Message))
+	h.log.Debug().Str("library", "go-mysql").Msg(plain.Cut(r.Message))
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/canal/position"
 )
 
@@ -62,7 +63,7 @@ func (k *stateKeeper) disconnected(now time.Time, reason string, err error) {
 			s.Connected, s.Since = false, now
 		}
 		s.CaughtUp = false
-		s.LastError = plain(err)
+		s.LastError = plain.Text(err)
 		if s.Reconnects == nil {
 			s.Reconnects = make(map[string]int)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/replication"
 
+	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/retry"
@@ -209,7 +210,7 @@ func (r *Reader) connect(ctx context.Context) error {
 	}
 	ses, err := startSession(ctx, r.cfg, settings, f.server, s.Position, f.placed(s.Position), r.log)
 	if err != nil {
-		return strip(err)
+		return plain.Error(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -255,7 +256,7 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 			return &PositionLost{Reason: recovery, Detail: detail}
 		}
 	}
-	r.broken.Note(fmt.Errorf("%s: %s", reason, plain(err)))
+	r.broken.Note(fmt.Errorf("%s: %s", reason, plain.Text(err)))
 	return r.pause(ctx)
 }
 
@@ -301,7 +302,7 @@ func (r *Reader) killStale(ctx context.Context) {
 	for i := range result.Len() {
 		if result.Named(i, "Id") == strconv.FormatUint(uint64(id), 10) && strings.HasPrefix(result.Named(i, "Command"), "Binlog Dump") {
 			if _, err := r.meta.query(ctx, "KILL "+strconv.FormatUint(uint64(id), 10)); err != nil {
-				r.log.Debug().Str("error", plain(err)).Msg("a stale binlog connection could not be ended")
+				r.log.Debug().Str("error", plain.Text(err)).Msg("a stale binlog connection could not be ended")
 			}
 		}
 	}
