@@ -14,12 +14,10 @@ import (
 	"example.com/outbox-relay/outbox"
 )
 
-// querier asks the server; Asker is the real one.
+// querier queries the server; Asker is the real one.
 type querier interface {
-	// query runs one statement and returns its whole answer.
-	query(ctx context.Context, statement string) (*mysql.Answer, error)
-	// columns reads the columns of a table in their order, none where the user sees no such table.
-	columns(ctx context.Context, t outbox.Table) ([]mysql.Column, error)
+	// Query runs one statement and returns its whole answer.
+	Query(ctx context.Context, statement string) (*mysql.Answer, error)
 }
 
 // Asker asks a server about its binlog and its tables, through one connection at most, which is closed after a minute
@@ -54,8 +52,8 @@ func (a *Asker) until(closing <-chan struct{}) *Asker {
 	return &Asker{cfg: a.cfg, pool: a.pool, began: a.began, closing: closing}
 }
 
-// query runs a statement.
-func (a *Asker) query(ctx context.Context, statement string) (answer *mysql.Answer, err error) {
+// Query runs one statement and returns its whole answer.
+func (a *Asker) Query(ctx context.Context, statement string) (answer *mysql.Answer, err error) {
 	err = a.run(ctx, func(ctx context.Context, conn *sql.Conn) (err error) {
 		answer, err = mysql.Ask(ctx, conn, statement)
 		return err
@@ -63,8 +61,8 @@ func (a *Asker) query(ctx context.Context, statement string) (answer *mysql.Answ
 	return answer, err
 }
 
-// columns reads the columns of a table.
-func (a *Asker) columns(ctx context.Context, t outbox.Table) (columns []mysql.Column, err error) {
+// Columns reads the columns of a table in their order, none where the user sees no such table.
+func (a *Asker) Columns(ctx context.Context, t outbox.Table) (columns []mysql.Column, err error) {
 	err = a.run(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		found, err := mysql.ReadColumns(ctx, conn, t.Database, t.Name)
 		columns = found[t.Name]
@@ -110,7 +108,7 @@ func (a *Asker) streamTLS(ctx context.Context) (*tls.Config, error) {
 	if !a.cfg.TLSOptional || a.cfg.TLS == nil {
 		return a.cfg.TLS, nil
 	}
-	answer, err := a.query(ctx, "SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+	answer, err := a.Query(ctx, "SHOW SESSION STATUS LIKE 'Ssl_cipher'")
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/test/rig"
 )
 
@@ -90,7 +90,7 @@ func TestMemoryStaysBounded(t *testing.T) {
 		}
 	}()
 	var rows int
-	var tx *canal.Transaction
+	var tx *assemble.Transaction
 	for rows == 0 {
 		tx = b.next()
 		rows += tx.Len()

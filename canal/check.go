@@ -67,13 +67,13 @@ func (s *server) logsReplicaUpdates() bool {
 // right that the relay does without, but anybody may count the threads that apply.
 func (s *server) replicating(ctx context.Context, q querier) (bool, error) {
 	if s.MariaDB {
-		result, err := q.query(ctx, "SHOW GLOBAL STATUS LIKE 'Slaves_running'")
+		result, err := q.Query(ctx, "SHOW GLOBAL STATUS LIKE 'Slaves_running'")
 		if err != nil {
 			return false, fmt.Errorf("count the replica's threads: %w", err)
 		}
 		return result.Len() > 0 && result.Text(0, 1) != "0", nil
 	}
-	result, err := q.query(ctx, s.showReplicaStatus())
+	result, err := q.Query(ctx, s.showReplicaStatus())
 	if err != nil {
 		return false, fmt.Errorf("read the replica's status: %w", err)
 	}
@@ -91,7 +91,7 @@ func (s *server) replicating(ctx context.Context, q querier) (bool, error) {
 // server's alone.
 func (s *server) takenServerIDs(ctx context.Context, q querier) (map[uint32]string, error) {
 	taken := map[uint32]string{s.serverID: "the server itself"}
-	result, err := q.query(ctx, s.showReplicas())
+	result, err := q.Query(ctx, s.showReplicas())
 	if err != nil {
 		if serverCode(err) != 0 {
 			return taken, nil

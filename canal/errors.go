@@ -10,6 +10,7 @@ import (
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-mysql-org/go-mysql/replication"
 
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
@@ -95,7 +96,7 @@ func reasonOf(err error) string {
 		return words.ReconnectTimeout
 	case errors.As(err, &op) && op.Op == "dial":
 		return words.ReconnectRefused
-	case errors.As(err, &event), errors.Is(err, errMalformed):
+	case errors.As(err, &event), errors.Is(err, assemble.ErrMalformed):
 		return words.ReconnectMalformed
 	case errors.Is(err, gomysql.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, replication.ErrSyncClosed):
 		return words.ReconnectClosed
@@ -137,6 +138,3 @@ func fatalDetail(err error) (recovery, detail string) {
 	}
 	return words.RecoveryInvalid, text
 }
-
-// errMalformed is returned for a binlog event that can't be read.
-var errMalformed = errors.New("malformed binlog event")

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.com/outbox-relay/canal/gtid"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/test/rig"
@@ -34,7 +35,7 @@ func TestMariaDBConfirmsAPlaceWithoutReadingTheFile(t *testing.T) {
 	}
 	follows := func(f *facts, saved position.Position) bool {
 		t.Helper()
-		set, err := parseGTIDs(position.MariaDB, saved.GTID)
+		set, err := gtid.Parse(position.MariaDB, saved.GTID)
 		require.NoError(t, err)
 		return f.follows(t.Context(), c, saved, set)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/test/rig"
 )
@@ -182,7 +182,7 @@ func TestS08XATransactionsAreLeftToTheSweeper(t *testing.T) {
 		b.session("XA COMMIT " + xid)
 		g = b.read()
 		require.Equal(t, map[string]int{"xa": 1}, g.missed)
-		require.Equal(t, canal.XARowsUnknown, g.xaRows, "another reader had seen it prepared")
+		require.Equal(t, assemble.XARowsUnknown, g.xaRows, "another reader had seen it prepared")
 		b.exec("DELETE FROM local_message")
 	})
 }

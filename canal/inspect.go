@@ -226,7 +226,7 @@ func (i *inspection) serverID(ctx context.Context) error {
 
 func (i *inspection) clock(ctx context.Context) error {
 	before := time.Now()
-	result, err := i.q.query(ctx, "SELECT UNIX_TIMESTAMP(NOW(6)), @@GLOBAL.time_zone, @@system_time_zone")
+	result, err := i.q.Query(ctx, "SELECT UNIX_TIMESTAMP(NOW(6)), @@GLOBAL.time_zone, @@system_time_zone")
 	if err != nil {
 		return fmt.Errorf("read the server's clock: %w", err)
 	}

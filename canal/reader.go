@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/rs/zerolog"
 
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
@@ -38,7 +38,7 @@ type Reader struct {
 	// nextMu guards what follows: it is held while Stream and Next run. It is never taken under mu.
 	nextMu sync.Mutex
 
-	dispatch *dispatcher
+	dispatch *assemble.Dispatcher
 	cursor   *Cursor // behind what Next returned last
 	backoff  *retry.Attempts
 	// stuck counts the sessions that ended, for a reason that may be the position's, before they brought anything.
@@ -91,26 +91,12 @@ func (a *Asker) Open(ctx context.Context, log zerolog.Logger, observe Observer) 
 	if err := r.check(ctx); err != nil {
 		return nil, err
 	}
-	r.dispatch = newDispatcher(r.cfg, r.server.flavor(), r.patterns, r.meta, r.closing, r.log)
-	r.dispatch.dec.waiting = func(what string) { r.state.set(func(s *State) { s.Waiting = what }) }
+	r.dispatch = assemble.New(assemble.Config{
+		Flavor: r.server.flavor(), Tables: r.patterns, Columns: r.cfg.Columns, Statuses: r.cfg.Statuses,
+		BufferBytes: r.cfg.BufferBytes, SpillDir: r.cfg.SpillDir, Closing: r.closing,
+		Waiting: func(what string) { r.state.set(func(s *State) { s.Waiting = what }) },
+	}, r.meta, r.log)
 	return r, nil
-}
-
-func newDispatcher(cfg Config, flavor string, patterns mysql.Patterns, q querier, closing <-chan struct{}, log zerolog.Logger) *dispatcher {
-	parser := newParser(flavor)
-	return &dispatcher{
-		parser: parser, log: log,
-		asm: &assembler{flavor: flavor, limit: cfg.BufferBytes, dir: cfg.SpillDir, log: log},
-		dec: &decoder{
-			parser: parser, mapper: &mapper{q: q, names: fieldNames(cfg.Columns)}, patterns: patterns,
-			statuses: cfg.Statuses, log: log, closing: closing,
-			columns: trouble.New(log, trouble.Texts{
-				Fails: "can't read a table's columns, waiting: grant SELECT on it if that is missing, end the session that has locked it",
-				Works: "the table's columns could be read", Level: zerolog.WarnLevel,
-			}),
-		},
-		unknown: make(map[replication.EventType]bool),
-	}
 }
 
 // check asks the server whether it can be streamed from, and settles what depends on the answers.
@@ -197,7 +183,7 @@ func (r *Reader) Close() error {
 	}
 	r.nextMu.Lock()
 	defer r.nextMu.Unlock()
-	r.dispatch.asm.discard()
+	r.dispatch.Discard()
 	if r.own != nil {
 		return r.own.Close()
 	}

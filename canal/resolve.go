@@ -235,7 +235,7 @@ func (f *facts) checkHistory(ctx context.Context, q querier, saved position.Posi
 	if f.server.MariaDB {
 		return f.checkMariaDB(ctx, q, saved)
 	}
-	result, err := q.query(ctx, fmt.Sprintf("SHOW BINLOG EVENTS IN %s FROM %d LIMIT 1", mysql.Literal(saved.File), saved.Pos))
+	result, err := q.Query(ctx, fmt.Sprintf("SHOW BINLOG EVENTS IN %s FROM %d LIMIT 1", mysql.Literal(saved.File), saved.Pos))
 	switch {
 	case serverCode(err) == mysql.CodeWrongOffset:
 		return fmt.Sprintf("no event starts at %s: the binlog was reset, or the position is wrong", saved), nil
@@ -309,7 +309,7 @@ func (f *facts) follows(ctx context.Context, q querier, saved position.Position,
 		end, err := gtid.Parse(position.MariaDB, f.end.GTID)
 		return err == nil && end.Contains(set) && set.Contains(end)
 	}
-	result, err := q.query(ctx, fmt.Sprintf("SHOW BINLOG EVENTS IN %s FROM %d LIMIT 1", mysql.Literal(saved.File), saved.Pos))
+	result, err := q.Query(ctx, fmt.Sprintf("SHOW BINLOG EVENTS IN %s FROM %d LIMIT 1", mysql.Literal(saved.File), saved.Pos))
 	if err != nil || result.Len() == 0 || result.Text(0, 2) != "Gtid" {
 		return false
 	}

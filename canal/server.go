@@ -32,7 +32,7 @@ var serverVariables = []string{
 // readServer asks the server who it is.
 func readServer(ctx context.Context, q querier) (*server, error) {
 	statement := "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('" + strings.Join(serverVariables, "','") + "')"
-	result, err := q.query(ctx, statement)
+	result, err := q.Query(ctx, statement)
 	if err != nil {
 		return nil, fmt.Errorf("read server variables: %w", err)
 	}
@@ -105,7 +105,7 @@ func (s *server) showReplicaStatus() string {
 func (s *server) end(ctx context.Context, q querier) (position.Position, error) {
 	executed := ""
 	if s.MariaDB {
-		result, err := q.query(ctx, "SELECT @@GLOBAL.gtid_binlog_pos")
+		result, err := q.Query(ctx, "SELECT @@GLOBAL.gtid_binlog_pos")
 		if err != nil {
 			return position.Position{}, fmt.Errorf("read gtid_binlog_pos: %w", err)
 		}
@@ -121,7 +121,7 @@ func (s *server) end(ctx context.Context, q querier) (position.Position, error) 
 
 // place is end without the set. gtids is what a MySQL tells of it.
 func (s *server) place(ctx context.Context, q querier) (p position.Position, gtids string, err error) {
-	result, err := q.query(ctx, s.showBinlogStatus())
+	result, err := q.Query(ctx, s.showBinlogStatus())
 	if err != nil {
 		return position.Position{}, "", fmt.Errorf("read the end of the binlog: %w", err)
 	}
@@ -137,7 +137,7 @@ func (s *server) place(ctx context.Context, q querier) (p position.Position, gti
 
 // gtidAt asks a MariaDB for the GTID position at a place in its binlog; ok is false when no event starts there.
 func (s *server) gtidAt(ctx context.Context, q querier, file string, pos uint64) (set string, ok bool, err error) {
-	result, err := q.query(ctx, "SELECT BINLOG_GTID_POS("+mysql.Literal(file)+", "+strconv.FormatUint(pos, 10)+")")
+	result, err := q.Query(ctx, "SELECT BINLOG_GTID_POS("+mysql.Literal(file)+", "+strconv.FormatUint(pos, 10)+")")
 	if err != nil {
 		return "", false, fmt.Errorf("read the gtid position at %s:%d: %w", file, pos, err)
 	}
@@ -155,7 +155,7 @@ type logFile struct {
 
 // logs lists the files of the binlog, oldest first.
 func (s *server) logs(ctx context.Context, q querier) ([]logFile, error) {
-	result, err := q.query(ctx, "SHOW BINARY LOGS")
+	result, err := q.Query(ctx, "SHOW BINARY LOGS")
 	if err != nil {
 		if serverCode(err) == mysql.CodeNoBinlog {
 			return nil, cannotStream("the server has no binary log: set log_bin and restart it")
@@ -182,7 +182,7 @@ func (s *server) purged(ctx context.Context, q querier, first string) (string, e
 		set, _, err := s.gtidAt(ctx, q, first, 4)
 		return set, err
 	}
-	result, err := q.query(ctx, "SELECT @@GLOBAL.gtid_purged")
+	result, err := q.Query(ctx, "SELECT @@GLOBAL.gtid_purged")
 	if err != nil {
 		return "", fmt.Errorf("read gtid_purged: %w", err)
 	}

@@ -32,8 +32,9 @@ type standstill struct {
 // RESET BINARY LOGS (RESET MASTER) leaves the connection on a file that is gone, and the heartbeats go on for ever. It
 // returns *PositionLost when the binlog is another one, errStandstill when a new connection may help.
 func (r *Reader) checkEnd(ctx context.Context, now time.Time) error {
-	s, a := &r.still, r.dispatch.asm
-	if a.txn != nil || now.Sub(s.looked) < standstillPause {
+	s := &r.still
+	file, pos, open := r.dispatch.Read()
+	if open || now.Sub(s.looked) < standstillPause {
 		return nil
 	}
 	s.looked = now
@@ -47,7 +48,7 @@ func (r *Reader) checkEnd(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return nil // it is a courtesy: the stream itself goes on
 	}
-	if !s.suspicious(a.file, a.pos, end, now) {
+	if !s.suspicious(file, pos, end, now) {
 		return nil
 	}
 	if lost := r.lost(ctx); lost != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/replication"
 
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
@@ -34,7 +35,7 @@ func (r *Reader) Stream(_ context.Context, from position.Position) error {
 	if err != nil {
 		return err
 	}
-	if err := r.dispatch.startAt(from); err != nil {
+	if err := r.dispatch.StartAt(from); err != nil {
 		return fmt.Errorf("stream from %s: %w", from, err)
 	}
 	r.cursor, r.stuck, r.reported = cursor, 0, time.Time{}
@@ -45,7 +46,7 @@ func (r *Reader) Stream(_ context.Context, from position.Position) error {
 // Next returns the next transaction that has something in it for us, or an empty one that tells progress. It blocks, and
 // replaces broken connections by itself. It returns *PositionLost when the server can't go on from the position, an error
 // of ctx, or an error after Close.
-func (r *Reader) Next(ctx context.Context) (*Transaction, error) {
+func (r *Reader) Next(ctx context.Context) (*assemble.Transaction, error) {
 	r.nextMu.Lock()
 	defer r.nextMu.Unlock()
 	if r.cursor == nil {
@@ -60,7 +61,7 @@ func (r *Reader) Next(ctx context.Context) (*Transaction, error) {
 		if err != nil && ctx.Err() != nil {
 			return nil, ctx.Err() // the session stays: a Next with another context goes on
 		}
-		var t *Transaction
+		var t *assemble.Transaction
 		if err == nil {
 			handling, done := steadily(ctx)
 			t, err = r.take(handling, ev)
@@ -80,7 +81,7 @@ func (r *Reader) Next(ctx context.Context) (*Transaction, error) {
 // event returns the next event, nil when none has come by the time that progress is to be told: an idle server shows only by its
 // heartbeats, of which the first comes a whole period after the last event, that there is no more.
 func (r *Reader) event(ctx context.Context, ses *session) (*replication.BinlogEvent, error) {
-	if !r.dispatch.asm.untold() {
+	if !r.dispatch.HasProgress() {
 		return ses.streamer.GetEvent(ctx)
 	}
 	soon, cancel := context.WithDeadline(ctx, r.reported.Add(progressPause))
@@ -108,15 +109,15 @@ func steadily(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // take handles an event, or nil for none, and returns what Next is to return, if anything.
-func (r *Reader) take(ctx context.Context, ev *replication.BinlogEvent) (t *Transaction, err error) {
+func (r *Reader) take(ctx context.Context, ev *replication.BinlogEvent) (t *assemble.Transaction, err error) {
 	if ev != nil {
-		if t, err = r.dispatch.handle(ctx, ev); err != nil {
+		if t, err = r.dispatch.Handle(ctx, ev); err != nil {
 			return nil, err
 		}
 	}
-	caughtUp, now := r.dispatch.caughtUp, time.Now()
-	if t == nil && r.dispatch.asm.moved && (caughtUp || now.Sub(r.reported) >= progressPause) {
-		t = r.dispatch.asm.progress()
+	caughtUp, now := r.dispatch.CaughtUp(), time.Now()
+	if t == nil && r.dispatch.HasProgress() && (caughtUp || now.Sub(r.reported) >= progressPause) {
+		t = r.dispatch.Progress()
 	}
 	if t == nil && caughtUp {
 		if err := r.checkEnd(ctx, now); err != nil {
@@ -128,7 +129,7 @@ func (r *Reader) take(ctx context.Context, ev *replication.BinlogEvent) (t *Tran
 	}
 	if err := r.report(t, caughtUp, now); err != nil {
 		if t != nil {
-			err = closeBoth(err, t)
+			err = errors.Join(err, t.Close())
 		}
 		return nil, err
 	}
@@ -136,10 +137,9 @@ func (r *Reader) take(ctx context.Context, ev *replication.BinlogEvent) (t *Tran
 }
 
 // report notes what is returned.
-func (r *Reader) report(t *Transaction, caughtUp bool, now time.Time) error {
+func (r *Reader) report(t *assemble.Transaction, caughtUp bool, now time.Time) error {
 	r.noted = now
 	if t != nil {
-		t.Waited, r.dispatch.dec.waited = r.dispatch.dec.waited, 0
 		if err := r.cursor.Advance(t.End); err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (r *Reader) connect(ctx context.Context) error {
 	if r.cursor, err = NewCursor(s.Position); err != nil {
 		return err
 	}
-	if err := r.dispatch.startAt(s.Position); err != nil {
+	if err := r.dispatch.StartAt(s.Position); err != nil {
 		return err
 	}
 	settings, err := r.meta.streamTLS(ctx)
@@ -241,7 +241,7 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 	if lost, ok := errors.AsType[*PositionLost](err); ok {
 		return lost
 	}
-	if errors.Is(err, errNoTransaction) {
+	if errors.Is(err, assemble.ErrNoTransaction) {
 		return &PositionLost{Reason: words.RecoveryInvalid, Detail: err.Error()}
 	}
 	reason := reasonOf(err)
@@ -284,7 +284,7 @@ func (r *Reader) endSession() (id uint32) {
 		id = ses.connectionID()
 		ses.close()
 	}
-	r.dispatch.asm.discard()
+	r.dispatch.Discard()
 	return id
 }
 
@@ -295,13 +295,13 @@ func (r *Reader) killStale(ctx context.Context) {
 	if r.stale = 0; id == 0 {
 		return
 	}
-	result, err := r.meta.query(ctx, "SHOW PROCESSLIST")
+	result, err := r.meta.Query(ctx, "SHOW PROCESSLIST")
 	if err != nil {
 		return
 	}
 	for i := range result.Len() {
 		if result.Named(i, "Id") == strconv.FormatUint(uint64(id), 10) && strings.HasPrefix(result.Named(i, "Command"), "Binlog Dump") {
-			if _, err := r.meta.query(ctx, "KILL "+strconv.FormatUint(uint64(id), 10)); err != nil {
+			if _, err := r.meta.Query(ctx, "KILL "+strconv.FormatUint(uint64(id), 10)); err != nil {
 				r.log.Debug().Str("error", plain.Text(err)).Msg("a stale binlog connection could not be ended")
 			}
 		}

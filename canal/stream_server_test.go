@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
@@ -136,7 +137,7 @@ func (b *bench) streamFrom(p position.Position) {
 }
 
 // next returns the next transaction and moves the cursor.
-func (b *bench) next() *canal.Transaction {
+func (b *bench) next() *assemble.Transaction {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
 	defer cancel()

@@ -53,7 +53,7 @@ func (u *Upstream) Applied(ctx context.Context) error {
 	}
 	statement := fmt.Sprintf("SELECT %s(%s, %d, %d)", replica.posWait(), mysql.Literal(end.File), end.Pos, int(appliedWait/time.Second))
 	for {
-		result, err := u.replica.query(ctx, statement)
+		result, err := u.replica.Query(ctx, statement)
 		if err != nil {
 			return fmt.Errorf("replica: %w", err)
 		}

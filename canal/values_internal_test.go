@@ -3,97 +3,25 @@ package canal
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"testing"
 	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
-	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
-	"example.com/outbox-relay/canal/lean"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/canal/plain"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
-	"example.com/outbox-relay/outbox"
 )
 
-func TestParseStatement(t *testing.T) {
-	for text, want := range map[string]statement{
-		"BEGIN":                                  {kind: stmtBegin},
-		"begin":                                  {kind: stmtBegin},
-		"START TRANSACTION":                      {kind: stmtBegin},
-		"COMMIT":                                 {kind: stmtCommit},
-		"/* x */ commit":                         {kind: stmtCommit},
-		"ROLLBACK":                               {kind: stmtRollback},
-		"ROLLBACK /* xid=3 */":                   {kind: stmtRollback},
-		"SAVEPOINT `We ird``x`":                  {kind: stmtSavepoint, name: "we ird`x"},
-		"savepoint S1":                           {kind: stmtSavepoint, name: "s1"},
-		"ROLLBACK TO `S1`":                       {kind: stmtRollbackTo, name: "s1"},
-		"ROLLBACK TO SAVEPOINT s1":               {kind: stmtRollbackTo, name: "s1"},
-		"ROLLBACK WORK TO s1":                    {kind: stmtRollbackTo, name: "s1"},
-		"ROLLBACK TO savepoint":                  {kind: stmtRollbackTo, name: "savepoint"},
-		"RELEASE SAVEPOINT s1":                   {kind: stmtRelease, name: "s1"},
-		"XA START X'31',X'',1":                   {kind: stmtXAStart, name: "X'31',X'',1"},
-		"XA END X'31',X'',1":                     {kind: stmtXAEnd, name: "X'31',X'',1"},
-		"XA COMMIT X'31',X'',1":                  {kind: stmtXACommit, name: "X'31',X'',1"},
-		"XA ROLLBACK X'31',X'',1":                {kind: stmtXARollback, name: "X'31',X'',1"},
-		"# line\n-- another\nINSERT INTO x":      {kind: stmtWrite},
-		"/* never closed":                        {kind: stmtOther},
-		"# never ended":                          {kind: stmtOther},
-		"/*!50003 ALTER TABLE x */":              {kind: stmtOther},
-		"TRUNCATE x":                             {kind: stmtOther},
-		"":                                       {kind: stmtOther},
-		"\x00\xff":                               {kind: stmtOther},
-		"SET STATEMENT a=1 FOR INSERT INTO msg ": {kind: stmtWrite},
-	} {
-		require.Equal(t, want, parseStatement([]byte(text)), "%q", text)
-	}
-}
-
-func TestMentions(t *testing.T) {
-	p, err := mysql.ParsePatterns([]string{"app.msg", `shop./msg_\d+/`})
-	require.NoError(t, err)
-	for text, want := range map[string]mention{
-		"ALTER TABLE msg ADD x":                                     {table: true, name: true},
-		"ALTER TABLE `msg` ADD x":                                   {table: true, name: true},
-		"ALTER TABLE app.msg":                                       {table: true, name: true},
-		"ALTER TABLE `app` . `msg`":                                 {table: true, name: true},
-		"ALTER TABLE elsewhere.msg":                                 {name: true},
-		"RENAME TABLE a TO shop.msg_12, b TO c":                     {table: true, name: true},
-		"RENAME TABLE a TO shop.msg_12x":                            {},
-		"CREATE TABLE `shop`.`orders` (a INT)":                      {},
-		"CREATE TABLE shop . orders LIKE shop.b":                    {},
-		"DROP DATABASE shop":                                        {name: true},
-		"DROP DATABASE `shop` /* for good */":                       {name: true},
-		"ALTER TABLE msg2":                                          {},
-		"INSERT INTO x VALUES ('msg', 'it''s msg')":                 {},
-		"INSERT INTO x VALUES ('a\\'', msg)":                        {table: true, name: true},
-		"/* msg */ ALTER TABLE x -- msg\n":                          {},
-		"/*!50003 ALTER TABLE msg */":                               {table: true, name: true},
-		"INSERT INTO x VALUES ('never closed msg":                   {},
-		"ALTER TABLE x EXCHANGE PARTITION p WITH TABLE `app`.`msg`": {table: true, name: true},
-	} {
-		require.Equal(t, want, mentions(p, []byte(text), "app"), "%q", text)
-	}
-}
-
-func TestStatementsNeverPanic(t *testing.T) {
-	p, err := mysql.ParsePatterns([]string{"app.msg"})
-	require.NoError(t, err)
-	rapid.Check(t, func(rt *rapid.T) {
-		text := []byte(rapid.StringOf(rapid.RuneFrom([]rune("msgapp.`\"'\\/*-#! \nXA"))).Draw(rt, "text"))
-		parseStatement(text)
-		mentions(p, text, "app")
-	})
-}
+// tapeSID is the uuid of a server.
+const tapeSID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 func TestCursorAddsUp(t *testing.T) {
 	start := position.Position{Server: "s", Flavor: position.MySQL, GTID: tapeSID + ":1-5", File: "b.1", Pos: 4}
@@ -211,76 +139,6 @@ func TestStatementsOfVersions(t *testing.T) {
 	}
 }
 
-func TestSpillKeepsRows(t *testing.T) {
-	dir := t.TempDir()
-	rapid.Check(t, func(rt *rapid.T) {
-		s, err := newSpillFile(dir)
-		require.NoError(rt, err)
-		defer func() { require.NoError(rt, s.close()) }()
-		text, data := rapid.String(), rapid.SliceOf(rapid.Byte())
-		rows := rapid.SliceOf(rapid.Custom(func(rt *rapid.T) outbox.Row {
-			row := outbox.Row{
-				Table: outbox.Table{Database: "d", Name: rapid.SampledFrom([]string{"t", "u"}).Draw(rt, "table")},
-				ID:    rapid.Uint64().Draw(rt, "id"), MsgID: text.Draw(rt, "m"), Topic: text.Draw(rt, "t"),
-				Content: data.Draw(rt, "c"), Status: outbox.Status(rapid.IntRange(0, 6).Draw(rt, "s")),
-				RetryCount: rapid.Int().Draw(rt, "r"), NextRetry: text.Draw(rt, "n"), Created: text.Draw(rt, "cr"), TraceParent: text.Draw(rt, "tp"),
-			}
-			if rapid.Bool().Draw(rt, "key") {
-				row.Key, row.Headers = data.Draw(rt, "k"), data.Draw(rt, "h")
-			}
-			return row
-		})).Draw(rt, "rows")
-		cut := rapid.IntRange(0, len(rows)).Draw(rt, "cut")
-		var mark spillMark
-		for i := range rows {
-			if i == cut {
-				mark = s.mark()
-			}
-			require.NoError(rt, s.append(&rows[i]))
-		}
-		want := rows
-		if cut < len(rows) {
-			require.NoError(rt, s.truncate(mark))
-			want = rows[:cut+1]
-			require.NoError(rt, s.append(&rows[cut]))
-		}
-		for range 2 {
-			got := []outbox.Row{}
-			require.NoError(rt, s.each(func(row *outbox.Row) bool { got = append(got, *row); return true }))
-			require.Len(rt, got, len(want))
-			for i := range got {
-				require.Equal(rt, want[i].Content == nil, got[i].Content == nil)
-				require.Equal(rt, want[i], got[i])
-			}
-		}
-	})
-	left, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Empty(t, left, "the files have no names")
-}
-
-func TestSpillThatFails(t *testing.T) {
-	b := &rowBuffer{limit: 1000, dir: "/does/not/exist"}
-	for i := range 10 {
-		b.insert(&outbox.Row{ID: uint64(i), Content: make([]byte, 100)})
-	}
-	require.Equal(t, 10, b.lost)
-	require.ErrorIs(t, b.failed, os.ErrNotExist)
-	b.rollback(bufferMark{rows: 1})
-	require.Equal(t, 1, b.lost, "what was before the savepoint is lost as well")
-	require.NoError(t, b.close())
-
-	s, err := newSpillFile(t.TempDir())
-	require.NoError(t, err)
-	require.NoError(t, s.append(&outbox.Row{MsgID: "a"}))
-	require.NoError(t, s.w.Flush())
-	_, err = s.file.WriteAt([]byte{200}, 4)
-	require.NoError(t, err)
-	require.ErrorIs(t, s.each(func(*outbox.Row) bool { return true }), errRecord)
-	require.NoError(t, s.close())
-	require.Error(t, s.each(func(*outbox.Row) bool { return true }))
-}
-
 func TestReasons(t *testing.T) {
 	wrapped := func(err error) error { return fmt.Errorf("x: %w", plain.Error(err)) }
 	for want, err := range map[string]error{
@@ -290,7 +148,7 @@ func TestReasons(t *testing.T) {
 		words.ReconnectShutdown:  gomysql.NewError(codeServerShutdown, "Server shutdown in progress"),
 		words.ReconnectServer:    gomysql.NewError(1064, "syntax"),
 		words.ReconnectTimeout:   fmt.Errorf("%w: read tcp: i/o timeout", gomysql.ErrBadConn),
-		words.ReconnectMalformed: malformed(&replication.EventHeader{}, "x"),
+		words.ReconnectMalformed: fmt.Errorf("%w: x", assemble.ErrMalformed),
 		words.ReconnectClosed:    io.EOF,
 	} {
 		require.Equal(t, want, reasonOf(wrapped(err)), err)
@@ -332,40 +190,4 @@ func TestConfigProblemsAreToldAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "/run/mysqld.sock", host)
 	require.Zero(t, port)
-}
-
-func TestDefaultsOfColumns(t *testing.T) {
-	value := func(c mysql.Column, text string, has bool, extra string) (lean.Value, bool) {
-		c.Default, c.Extra = sql.NullString{String: text, Valid: has}, extra
-		return valueOf(&c)
-	}
-	text := mysql.Column{Type: "varchar", Charset: "utf8mb4"}
-	number := mysql.Column{Type: "tinyint"}
-	for name, test := range map[string]struct {
-		c     mysql.Column
-		text  string
-		has   bool
-		extra string
-		want  lean.Value
-		ok    bool
-	}{
-		"mysql number":        {number, "3", true, "", lean.Value{State: lean.Present, Kind: lean.Int, Int: 3}, true},
-		"mysql text":          {text, "abc", true, "", lean.Value{State: lean.Present, Bytes: []byte("abc")}, true},
-		"mysql expression":    {text, "uuid()", true, "default_generated", lean.Value{}, false},
-		"mariadb text":        {text, "'it''s'", true, "", lean.Value{State: lean.Present, Bytes: []byte("it's")}, true},
-		"mariadb null":        {mysql.Column{Type: "int", Nullable: true}, "NULL", true, "", lean.Value{State: lean.Null}, true},
-		"mariadb expression":  {text, "uuid()", true, "", lean.Value{}, false},
-		"none, must not null": {number, "", false, "", lean.Value{State: lean.Present, Kind: lean.Int}, true},
-		"none, text":          {text, "", false, "", lean.Value{State: lean.Present, Bytes: []byte{}}, true},
-		"none, may be null":   {mysql.Column{Type: "datetime", Nullable: true}, "", false, "", lean.Value{State: lean.Null}, true},
-		"none, time":          {mysql.Column{Type: "datetime", FullType: "datetime(3)"}, "", false, "", lean.Value{State: lean.Present, Bytes: []byte("0000-00-00 00:00:00.000")}, true},
-		"none, other":         {mysql.Column{Type: "point"}, "", false, "", lean.Value{}, false},
-		"now":                 {mysql.Column{Type: "datetime"}, "CURRENT_TIMESTAMP", true, "", lean.Value{}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, ok := value(test.c, test.text, test.has, test.extra)
-			require.Equal(t, test.ok, ok)
-			require.Equal(t, test.want, got)
-		})
-	}
 }

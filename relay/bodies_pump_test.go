@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/order"
@@ -55,7 +55,7 @@ func TestBodiesThatDoNotComeHoldUpNoOtherTopic(t *testing.T) {
 		for i := range 50 {
 			pdf := rowOf(uint64(2*i+1), "invoices", "k")
 			pdf.Content, pdf.BodyRef = nil, "staged/0/1"
-			b.reader.transactions <- canal.NewTransaction(endAt(i+1), time.Now(), pdf, rowOf(uint64(2*i+2), "orders", "k"))
+			b.reader.transactions <- assemble.NewTransaction(endAt(i+1), time.Now(), pdf, rowOf(uint64(2*i+2), "orders", "k"))
 			advance(t, 2*bodyGatherTime)
 		}
 		advance(t, 5*time.Second)

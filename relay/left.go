@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/sweeper"
@@ -23,7 +23,7 @@ const leftPause = 10 * time.Second
 
 // leaves reports whether a transaction has rows because of which the session has to end. Those of the replay window
 // of a session that has recorded everything are recorded already.
-func (p *pump) leaves(txn *canal.Transaction) bool {
+func (p *pump) leaves(txn *assemble.Transaction) bool {
 	if p.leaving.everything && !p.replay.over {
 		return false
 	}
@@ -42,13 +42,13 @@ func (l *leadership) mayLeave() bool {
 // tellMissed counts what the transaction leaves to the sweeper, and tells the reckoning. It comes before the
 // transaction is tracked: the sweeper waits until that is settled, so it knows why a row is its own before it takes
 // it up.
-func (p *pump) tellMissed(txn *canal.Transaction) {
+func (p *pump) tellMissed(txn *assemble.Transaction) {
 	skipped := func(reason string, n int) { p.flow.metrics.StreamSkipped.WithLabelValues(reason).Add(float64(n)) }
 	for reason, n := range txn.Missed {
 		skipped(reason, n)
 		switch reason {
 		case words.MissedXA:
-			if txn.XARows == canal.XARowsUnknown {
+			if txn.XARows == assemble.XARowsUnknown {
 				p.flow.reckoning.Some(reason)
 			} else {
 				p.flow.reckoning.Number(reason, txn.XARows)

@@ -7,7 +7,7 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/kafka"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/sweeper"
@@ -20,22 +20,22 @@ func TestPumpTellsWhyRowsAreTheSweepers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string
-		txn     canal.Transaction
+		txn     assemble.Transaction
 		reason  string
 		rows    int64 // that have it, of eight
 		skipped float64
 	}{
-		{"xa", canal.Transaction{Missed: map[string]int{"xa": 1}, XARows: 3}, "xa", 3, 1},
-		{"xa of before", canal.Transaction{Missed: map[string]int{"xa": 1}, XARows: canal.XARowsUnknown}, "xa", 8, 1},
-		{"statement", canal.Transaction{Missed: map[string]int{"statement": 1}}, "statement", 8, 1},
-		{"incident", canal.Transaction{Missed: map[string]int{"incident": 1}}, "incident", 8, 1},
-		{"columns", canal.Transaction{Missed: map[string]int{"columns": 5}}, "columns", 5, 5},
-		{"decode", canal.Transaction{Missed: map[string]int{"decode": 2}}, "decode", 2, 2},
-		{"large", canal.Transaction{Missed: map[string]int{"large": 7}}, "large", 7, 7},
-		{"update", canal.Transaction{Revived: []outbox.Ref{{Table: rowOf(2, "", "").Table, ID: 2}}}, "update", 1, 1},
-		{"many updates", canal.Transaction{Revived: []outbox.Ref{{Table: rowOf(2, "", "").Table, ID: 2}}, RevivedMore: 2}, "update", 3, 3},
-		{"ddl", canal.Transaction{Altered: true}, "ddl", 8, 1},
-		{"nothing", canal.Transaction{}, "ddl", 0, 0},
+		{"xa", assemble.Transaction{Missed: map[string]int{"xa": 1}, XARows: 3}, "xa", 3, 1},
+		{"xa of before", assemble.Transaction{Missed: map[string]int{"xa": 1}, XARows: assemble.XARowsUnknown}, "xa", 8, 1},
+		{"statement", assemble.Transaction{Missed: map[string]int{"statement": 1}}, "statement", 8, 1},
+		{"incident", assemble.Transaction{Missed: map[string]int{"incident": 1}}, "incident", 8, 1},
+		{"columns", assemble.Transaction{Missed: map[string]int{"columns": 5}}, "columns", 5, 5},
+		{"decode", assemble.Transaction{Missed: map[string]int{"decode": 2}}, "decode", 2, 2},
+		{"large", assemble.Transaction{Missed: map[string]int{"large": 7}}, "large", 7, 7},
+		{"update", assemble.Transaction{Revived: []outbox.Ref{{Table: rowOf(2, "", "").Table, ID: 2}}}, "update", 1, 1},
+		{"many updates", assemble.Transaction{Revived: []outbox.Ref{{Table: rowOf(2, "", "").Table, ID: 2}}, RevivedMore: 2}, "update", 3, 3},
+		{"ddl", assemble.Transaction{Altered: true}, "ddl", 8, 1},
+		{"nothing", assemble.Transaction{}, "ddl", 0, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +43,7 @@ func TestPumpTellsWhyRowsAreTheSweepers(t *testing.T) {
 				b := newPumpBench(t.Context(), t)
 				b.pump.leaving.may = func() bool { return false } // the session goes on with unmapped rows
 				b.start(t.Context())
-				txn := canal.NewTransaction(endAt(1), time.Now())
+				txn := assemble.NewTransaction(endAt(1), time.Now())
 				txn.Missed, txn.XARows, txn.Revived, txn.RevivedMore, txn.Altered = tc.txn.Missed, tc.txn.XARows, tc.txn.Revived, tc.txn.RevivedMore, tc.txn.Altered
 				b.reader.transactions <- txn
 				b.stop(t)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/kafka"
@@ -19,7 +20,7 @@ import (
 type Reader interface {
 	Resolve(ctx context.Context, saved position.Position, have bool, start string) (canal.Start, error)
 	Stream(ctx context.Context, from position.Position) error
-	Next(ctx context.Context) (*canal.Transaction, error)
+	Next(ctx context.Context) (*assemble.Transaction, error)
 	End(ctx context.Context) (position.Position, error)
 	State() canal.State
 	Close() error

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/router"
@@ -66,7 +66,7 @@ func (p *pump) run(ctx context.Context) error {
 const bodyGatherTime = time.Millisecond
 
 // next returns the next transaction. Rows that are looked up do not wait for more of them longer than a moment.
-func (p *pump) next(ctx context.Context) (*canal.Transaction, error) {
+func (p *pump) next(ctx context.Context) (*assemble.Transaction, error) {
 	if !p.replay.waiting() {
 		return p.reader.Next(ctx)
 	}
@@ -87,7 +87,7 @@ func (p *pump) next(ctx context.Context) (*canal.Transaction, error) {
 	return p.reader.Next(ctx)
 }
 
-func (p *pump) transaction(ctx context.Context, txn *canal.Transaction) error {
+func (p *pump) transaction(ctx context.Context, txn *assemble.Transaction) error {
 	if err := p.check(); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (p *pump) lookUp(ctx context.Context) error {
 }
 
 // count tells the metrics what the transaction was.
-func (p *pump) count(txn *canal.Transaction) {
+func (p *pump) count(txn *assemble.Transaction) {
 	if txn.Len() > 0 {
 		p.flow.metrics.Transactions.WithLabelValues(words.TransactionCommitted).Inc()
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/outbox"
@@ -21,10 +21,10 @@ import (
 // fakeReader gives the transactions that the test puts in, and ends with errBroken when the channel is closed.
 type fakeReader struct {
 	Reader
-	transactions chan *canal.Transaction
+	transactions chan *assemble.Transaction
 }
 
-func (r *fakeReader) Next(ctx context.Context) (*canal.Transaction, error) {
+func (r *fakeReader) Next(ctx context.Context) (*assemble.Transaction, error) {
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -51,7 +51,7 @@ func newPumpBench(ctx context.Context, t *testing.T) *pumpBench {
 	t.Helper()
 	route, err := router.New(router.Config{Source: "test"})
 	require.NoError(t, err)
-	b := &pumpBench{flowBench: newFlowBench(), reader: &fakeReader{transactions: make(chan *canal.Transaction)}, started: make(chan error, 1)}
+	b := &pumpBench{flowBench: newFlowBench(), reader: &fakeReader{transactions: make(chan *assemble.Transaction)}, started: make(chan error, 1)}
 	b.open(ctx)
 	b.pump = &pump{
 		server: "server", reader: b.reader, router: route, tracker: b.tracker, flow: b.flow, alarm: b,
@@ -74,7 +74,7 @@ func (b *pumpBench) start(ctx context.Context) { go func() { b.started <- b.pump
 
 // give hands the n-th transaction to the pump and waits until the pump is idle.
 func (b *pumpBench) give(n int, rows ...outbox.Row) {
-	b.reader.transactions <- canal.NewTransaction(endAt(n), time.Now(), rows...)
+	b.reader.transactions <- assemble.NewTransaction(endAt(n), time.Now(), rows...)
 	synctest.Wait()
 }
 
@@ -148,7 +148,7 @@ func TestPumpKicksTheSweeperAfterTheTransaction(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b := newPumpBench(t.Context(), t)
 		b.start(t.Context())
-		txn := canal.NewTransaction(endAt(1), time.Now())
+		txn := assemble.NewTransaction(endAt(1), time.Now())
 		txn.Kick, txn.Missed = true, map[string]int{"xa": 2}
 		b.reader.transactions <- txn
 		b.stop(t)

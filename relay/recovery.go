@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/internal/metrics"
 	"example.com/outbox-relay/internal/words"
 )
@@ -150,7 +151,7 @@ func (r *recoveries) short(kind, detail string, took time.Duration, left int64) 
 }
 
 // missed notes what a transaction tells of columns: rows left to the sweeper, and time that was waited.
-func (r *recoveries) missed(txn *canal.Transaction) {
+func (r *recoveries) missed(txn *assemble.Transaction) {
 	if r == nil {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/store"
@@ -70,9 +71,9 @@ func TestRecoveriesWhileItRuns(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		r, log := newRecoveries()
 		for range 3 {
-			r.missed(&canal.Transaction{Missed: map[string]int{words.MissedColumns: 4, words.MissedXA: 1}})
+			r.missed(&assemble.Transaction{Missed: map[string]int{words.MissedColumns: 4, words.MissedXA: 1}})
 		}
-		r.missed(&canal.Transaction{Waited: 3 * time.Second})
+		r.missed(&assemble.Transaction{Waited: 3 * time.Second})
 		gone := r.gone(store.ErrGone)
 		advance(t, time.Minute)
 		gone.held(7)
@@ -93,11 +94,11 @@ func TestRecoveriesWhileItRuns(t *testing.T) {
 func TestRowsThatAreLeftEndTheSession(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := &leadership{}
-		txn := &canal.Transaction{Missed: map[string]int{words.MissedColumns: 2}}
+		txn := &assemble.Transaction{Missed: map[string]int{words.MissedColumns: 2}}
 		p := &pump{replay: &replay{}, leaving: leaving{may: l.mayLeave, everything: true}}
 		require.False(t, p.leaves(txn), "it is recorded")
 		p.replay.over = true
-		require.False(t, p.leaves(&canal.Transaction{Missed: map[string]int{words.MissedXA: 1, words.MissedGone: 1}}))
+		require.False(t, p.leaves(&assemble.Transaction{Missed: map[string]int{words.MissedXA: 1, words.MissedGone: 1}}))
 		require.True(t, p.leaves(txn))
 		require.False(t, p.leaves(txn))
 		advance(t, leftPause)

@@ -11,6 +11,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/checkpoint"
 	"example.com/outbox-relay/internal/words"
@@ -274,7 +275,7 @@ func (r *reader) Stream(_ context.Context, from position.Position) error {
 	return nil
 }
 
-func (r *reader) Next(ctx context.Context) (*canal.Transaction, error) {
+func (r *reader) Next(ctx context.Context) (*assemble.Transaction, error) {
 	for {
 		if err := r.enter(false); err != nil {
 			<-ctx.Done()
@@ -293,7 +294,7 @@ func (r *reader) Next(ctx context.Context) (*canal.Transaction, error) {
 			r.mu.Lock()
 			r.pos = entry.end
 			r.mu.Unlock()
-			txn := canal.NewTransaction(entry.end, entry.at, entry.rows...)
+			txn := assemble.NewTransaction(entry.end, entry.at, entry.rows...)
 			if entry.left > 0 {
 				txn.Kick, txn.Missed = true, map[string]int{words.MissedColumns: entry.left}
 			}

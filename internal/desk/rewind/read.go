@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/outbox"
 	"example.com/outbox-relay/store"
@@ -13,7 +13,7 @@ import (
 
 // Stream is the binlog from the beginning of the stretch on; canal.Reader is the real one.
 type Stream interface {
-	Next(ctx context.Context) (*canal.Transaction, error)
+	Next(ctx context.Context) (*assemble.Transaction, error)
 }
 
 // Rows answers how rows stand; store.Store is the real one.
@@ -72,7 +72,7 @@ type counter struct {
 }
 
 // take counts one transaction and reports whether the stretch is over. One that begins behind its end is not counted.
-func (c *counter) take(ctx context.Context, txn *canal.Transaction, until position.Position) (done bool, err error) {
+func (c *counter) take(ctx context.Context, txn *assemble.Transaction, until position.Position) (done bool, err error) {
 	defer func() { err = errors.Join(err, txn.Close()) }()
 	order, err := position.Compare(txn.End.File, txn.End.Pos, until.File, until.Pos)
 	if err != nil {

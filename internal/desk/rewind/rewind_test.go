@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.com/outbox-relay/canal"
+	"example.com/outbox-relay/canal/assemble"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/desk/rewind"
 	"example.com/outbox-relay/outbox"
@@ -19,11 +19,11 @@ import (
 
 // binlog is a stream of transactions; behind the last one it waits, as an idle server does.
 type binlog struct {
-	transactions []*canal.Transaction
+	transactions []*assemble.Transaction
 	broken       error
 }
 
-func (b *binlog) Next(ctx context.Context) (*canal.Transaction, error) {
+func (b *binlog) Next(ctx context.Context) (*assemble.Transaction, error) {
 	if len(b.transactions) == 0 {
 		if b.broken != nil {
 			return nil, b.broken
@@ -58,12 +58,12 @@ func end(pos uint64) position.End { return position.End{File: "b.000001", Pos: p
 
 func at(pos uint64) position.Position { return position.Position{File: "b.000001", Pos: pos} }
 
-func transaction(pos uint64, msgIDs ...string) *canal.Transaction {
+func transaction(pos uint64, msgIDs ...string) *assemble.Transaction {
 	rows := make([]outbox.Row, len(msgIDs))
 	for i, id := range msgIDs {
 		rows[i] = outbox.Row{Table: outbox.Table{Database: "d", Name: "t"}, ID: pos*1000 + uint64(i), MsgID: id}
 	}
-	return canal.NewTransaction(end(pos), time.Now(), rows...)
+	return assemble.NewTransaction(end(pos), time.Now(), rows...)
 }
 
 func TestReadCountsUpToTheEnd(t *testing.T) {
@@ -72,7 +72,7 @@ func TestReadCountsUpToTheEnd(t *testing.T) {
 		"sent": outbox.Sent, "consumed": outbox.Consumed, "dead": outbox.Dead, "discarded": outbox.Discarded,
 		"pending": outbox.Pending, "failed": outbox.Failed, "beyond": outbox.Sent,
 	}}
-	stream := &binlog{transactions: []*canal.Transaction{
+	stream := &binlog{transactions: []*assemble.Transaction{
 		transaction(100, "sent", "consumed", "pending"), transaction(200), transaction(300, "dead", "discarded", "failed", "gone"),
 		transaction(400, "beyond"),
 	}}
@@ -86,7 +86,7 @@ func TestReadCountsUpToTheEnd(t *testing.T) {
 // The end of a stretch may lie inside a run of other tables' transactions that the stream tells of as one.
 func TestReadEndsWithATransactionBehindTheEnd(t *testing.T) {
 	t.Parallel()
-	stream := &binlog{transactions: []*canal.Transaction{transaction(100, "a"), transaction(400, "beyond")}}
+	stream := &binlog{transactions: []*assemble.Transaction{transaction(100, "a"), transaction(400, "beyond")}}
 	got, err := rewind.Read(t.Context(), t.Context(), stream, &table{}, at(300))
 	require.NoError(t, err)
 	assert.Equal(t, rewind.Count{Rows: 1, Gone: 1, Complete: true, Stopped: end(100)}, got)
@@ -96,7 +96,7 @@ func TestReadEndsWithPatience(t *testing.T) {
 	t.Parallel()
 	patience, cancel := context.WithCancel(t.Context())
 	cancel()
-	stream := &binlog{transactions: []*canal.Transaction{transaction(100, "a")}}
+	stream := &binlog{transactions: []*assemble.Transaction{transaction(100, "a")}}
 	got, err := rewind.Read(t.Context(), patience, stream, &table{}, at(300))
 	require.NoError(t, err)
 	assert.Equal(t, rewind.Count{Rows: 1, Gone: 1, Stopped: end(100)}, got)
@@ -115,10 +115,10 @@ func TestReadTellsFailures(t *testing.T) {
 	boom := errors.New("boom")
 	_, err := rewind.Read(t.Context(), t.Context(), &binlog{broken: boom}, &table{}, at(300))
 	require.ErrorIs(t, err, boom)
-	_, err = rewind.Read(t.Context(), t.Context(), &binlog{transactions: []*canal.Transaction{transaction(300, "a")}}, &table{broken: boom}, at(300))
+	_, err = rewind.Read(t.Context(), t.Context(), &binlog{transactions: []*assemble.Transaction{transaction(300, "a")}}, &table{broken: boom}, at(300))
 	require.ErrorIs(t, err, boom)
-	elsewhere := canal.NewTransaction(position.End{File: "other.000001", Pos: 9}, time.Now())
-	_, err = rewind.Read(t.Context(), t.Context(), &binlog{transactions: []*canal.Transaction{elsewhere}}, &table{}, at(300))
+	elsewhere := assemble.NewTransaction(position.End{File: "other.000001", Pos: 9}, time.Now())
+	_, err = rewind.Read(t.Context(), t.Context(), &binlog{transactions: []*assemble.Transaction{elsewhere}}, &table{}, at(300))
 	require.ErrorContains(t, err, "have no order")
 }
 
@@ -129,7 +129,7 @@ func TestReadAsksForManyAtOnce(t *testing.T) {
 		ids = append(ids, fmt.Sprint(i))
 	}
 	rows := &table{}
-	got, err := rewind.Read(t.Context(), t.Context(), &binlog{transactions: []*canal.Transaction{transaction(300, ids...)}}, rows, at(300))
+	got, err := rewind.Read(t.Context(), t.Context(), &binlog{transactions: []*assemble.Transaction{transaction(300, ids...)}}, rows, at(300))
 	require.NoError(t, err)
 	assert.EqualValues(t, 2500, got.Gone)
 	assert.Equal(t, 3, rows.asked)

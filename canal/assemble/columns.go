@@ -1,4 +1,4 @@
-package canal
+package assemble
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 
 // readColumns lists the columns of a table in their order, invisible ones included. None means that there is no such
 // table, or that the user may see nothing of it: see tableGone.
-func readColumns(ctx context.Context, q querier, t outbox.Table) ([]mysql.Column, error) {
-	columns, err := q.columns(ctx, t)
+func readColumns(ctx context.Context, server Server, t outbox.Table) ([]mysql.Column, error) {
+	columns, err := server.Columns(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("read columns of %s: %w", t, err)
 	}
@@ -66,9 +66,9 @@ func zeroTime(c *mysql.Column) (lean.Value, bool) {
 }
 
 // tableGone tells why a table shows no columns: it is gone, or the user may not see it. The latter is an error.
-func tableGone(ctx context.Context, q querier, t outbox.Table) (bool, error) {
-	_, err := q.query(ctx, "SELECT 1 FROM "+mysql.Identifier(t.Database)+"."+mysql.Identifier(t.Name)+" LIMIT 0")
-	switch serverCode(err) {
+func tableGone(ctx context.Context, server Server, t outbox.Table) (bool, error) {
+	_, err := server.Query(ctx, "SELECT 1 FROM "+mysql.Identifier(t.Database)+"."+mysql.Identifier(t.Name)+" LIMIT 0")
+	switch mysql.Code(err) {
 	case mysql.CodeNoSuchTable, mysql.CodeUnknownDatabase:
 		return true, nil
 	}

@@ -1,4 +1,4 @@
-package canal
+package assemble
 
 import (
 	"context"
@@ -38,8 +38,8 @@ func (u *unmapped) Error() string { return u.detail }
 
 // mapper makes mappings.
 type mapper struct {
-	q     querier
-	names [numFields]string
+	server Server
+	names  [numFields]string
 }
 
 // mapTable makes the mapping for a table map. An *unmapped error means that it can't be made, any other that the server
@@ -111,11 +111,11 @@ func (m *mapper) columnNames(ctx context.Context, t outbox.Table, tm *replicatio
 
 // read reads the columns of a table that must exist.
 func (m *mapper) read(ctx context.Context, t outbox.Table) ([]mysql.Column, error) {
-	columns, err := readColumns(ctx, m.q, t)
+	columns, err := readColumns(ctx, m.server, t)
 	if err != nil || len(columns) > 0 {
 		return columns, err
 	}
-	if _, err := tableGone(ctx, m.q, t); err != nil {
+	if _, err := tableGone(ctx, m.server, t); err != nil {
 		return nil, err
 	}
 	return nil, &unmapped{reason: words.MissedGone, detail: fmt.Sprintf("table %s does not exist", t)}
@@ -210,9 +210,9 @@ func (m *mapper) prove(ctx context.Context, mp *mapping, t outbox.Table, rows []
 		}
 		names = append(names, name)
 	}
-	result, err := m.q.query(ctx, "SELECT "+strings.Join(names, ", ")+" FROM "+mysql.Identifier(t.Database)+"."+mysql.Identifier(t.Name)+
+	result, err := m.server.Query(ctx, "SELECT "+strings.Join(names, ", ")+" FROM "+mysql.Identifier(t.Database)+"."+mysql.Identifier(t.Name)+
 		" WHERE "+mysql.Identifier(m.names[fieldID])+" IN ("+strings.Join(ids, ", ")+")")
-	switch serverCode(err) {
+	switch mysql.Code(err) {
 	case mysql.CodeNoSuchTable, mysql.CodeUnknownColumn, mysql.CodeUnknownDatabase:
 		return false, &unmapped{reason: words.MissedColumns, detail: fmt.Sprintf("table %s has changed", t)}
 	}

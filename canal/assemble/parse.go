@@ -1,7 +1,8 @@
-package canal
+package assemble
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -44,9 +45,12 @@ func newParser(flavor string) *parser {
 	return p
 }
 
-// malformed wraps errMalformed with the event's type and place, never with its content.
+// ErrMalformed is returned for a binlog event that can't be read.
+var ErrMalformed = errors.New("malformed binlog event")
+
+// malformed wraps ErrMalformed with the event's type and place, never with its content.
 func malformed(h *replication.EventHeader, what string) error {
-	return fmt.Errorf("%w: %s ending at %d: %s", errMalformed, h.EventType, h.LogPos, what)
+	return fmt.Errorf("%w: %s ending at %d: %s", ErrMalformed, h.EventType, h.LogPos, what)
 }
 
 // parse decodes an event; inside tells whether it came out of a compressed transaction.

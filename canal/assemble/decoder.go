@@ -1,4 +1,4 @@
-package canal
+package assemble
 
 import (
 	"bytes"
@@ -37,6 +37,31 @@ type decoder struct {
 	waiting func(what string)
 	waited  time.Duration
 	columns *trouble.Log // of reading them
+}
+
+func newDecoder(cfg Config, parser *parser, server Server, log zerolog.Logger) *decoder {
+	return &decoder{
+		parser: parser, mapper: &mapper{server: server, names: fieldNames(cfg.Columns)}, patterns: cfg.Tables,
+		statuses: cfg.Statuses, log: log, closing: cfg.Closing, waiting: cfg.Waiting,
+		columns: trouble.New(log, trouble.Texts{
+			Fails: "can't read a table's columns, waiting: grant SELECT on it if that is missing, " +
+				"end the session that has locked it",
+			Works: "the table's columns could be read", Level: zerolog.WarnLevel,
+		}),
+	}
+}
+
+// errClosing ends a wait when Config.Closing is closed.
+var errClosing = errors.New("the stream is being closed")
+
+// closed reports whether the stream is being closed.
+func (d *decoder) closed() bool {
+	select {
+	case <-d.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 // tableState is what is known of one of our tables under one id.
@@ -195,13 +220,13 @@ func waitFor[T any](ctx context.Context, d *decoder, st *tableState, ask func() 
 	for {
 		v, err := ask()
 		_, isUnmapped := asUnmapped(err)
-		if err == nil || isUnmapped || ctx.Err() != nil || errors.Is(err, errClosed) {
+		if err == nil || isUnmapped || ctx.Err() != nil || d.closed() {
 			return v, err
 		}
 		if began.IsZero() {
 			began = time.Now()
 		}
-		if d.waiting != nil && time.Since(began) >= waitingPause {
+		if time.Since(began) >= waitingPause {
 			d.waiting(fmt.Sprintf("the columns of %s can't be read: %s; grant SELECT on it if that is missing, end the session that has locked it", st.table, plain.Text(err)))
 		}
 		d.columns.Note(fmt.Errorf("%s: %s", st.table, plain.Text(err)))
@@ -218,9 +243,7 @@ func (d *decoder) waitedSince(began time.Time) {
 	}
 	d.waited += time.Since(began)
 	d.columns.Note(nil)
-	if d.waiting != nil {
-		d.waiting("")
-	}
+	d.waiting("")
 }
 
 // wait blocks for a time, or until ctx or the reader ends.
@@ -233,7 +256,7 @@ func (d *decoder) wait(ctx context.Context, pause time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-d.closing:
-		return errClosed
+		return errClosing
 	}
 }
 

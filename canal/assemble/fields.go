@@ -1,4 +1,4 @@
-package canal
+package assemble
 
 import (
 	"strconv"

@@ -1,4 +1,4 @@
-package canal
+package assemble
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // query handles a statement: the bounds of transactions, DDL, and rows changed by statements.
-func (d *dispatcher) query(ctx context.Context, ev *replication.BinlogEvent, inside bool) (*Transaction, error) {
+func (d *Dispatcher) query(ctx context.Context, ev *replication.BinlogEvent, inside bool) (*Transaction, error) {
 	event, err := d.parser.parse(ev, inside)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (d *dispatcher) query(ctx context.Context, ev *replication.BinlogEvent, ins
 }
 
 // statement handles DDL and writes logged as statements.
-func (d *dispatcher) statement(stmt statement, database, query []byte) *Transaction {
+func (d *Dispatcher) statement(stmt statement, database, query []byte) *Transaction {
 	found := mentions(d.dec.patterns, query, string(database))
 	if found.name {
 		d.dec.forget()
@@ -72,7 +72,7 @@ func (d *dispatcher) statement(stmt statement, database, query []byte) *Transact
 }
 
 // load handles LOAD DATA logged as a statement.
-func (d *dispatcher) load(ev *replication.BinlogEvent, inside bool) error {
+func (d *Dispatcher) load(ev *replication.BinlogEvent, inside bool) error {
 	database, query, ok := loadStatement(d.parser.body(ev, inside))
 	if !ok {
 		return malformed(ev.Header, "it ends too early")
@@ -87,7 +87,7 @@ func (d *dispatcher) load(ev *replication.BinlogEvent, inside bool) error {
 }
 
 // savepoint handles SAVEPOINT, ROLLBACK TO and RELEASE.
-func (d *dispatcher) savepoint(stmt statement) {
+func (d *Dispatcher) savepoint(stmt statement) {
 	txn := d.asm.txn
 	if txn == nil {
 		return
@@ -106,7 +106,7 @@ func (d *dispatcher) savepoint(stmt statement) {
 	}
 }
 
-func (d *dispatcher) place() string { return d.asm.file + ":" + formatPos(d.asm.pos) }
+func (d *Dispatcher) place() string { return d.asm.file + ":" + formatPos(d.asm.pos) }
 
 // closeBoth closes a transaction that can't be handed out.
 func closeBoth(err error, t *Transaction) error { return errors.Join(err, t.Close()) }
@@ -119,7 +119,7 @@ func closeBoth(err error, t *Transaction) error { return errors.Join(err, t.Clos
 // a flag on MySQL, an ordinary transaction on MariaDB.
 
 // xa handles the statements.
-func (d *dispatcher) xa(stmt statement) *Transaction {
+func (d *Dispatcher) xa(stmt statement) *Transaction {
 	a := d.asm
 	if a.txn == nil {
 		a.begin(gtid.ID{})
@@ -148,13 +148,13 @@ func (d *dispatcher) xa(stmt statement) *Transaction {
 
 // xaPrepare handles the XA_PREPARE event, which ends a prepared transaction. Its first byte tells whether it is
 // committed with it.
-func (d *dispatcher) xaPrepare(ev *replication.BinlogEvent, inside bool) *Transaction {
+func (d *Dispatcher) xaPrepare(ev *replication.BinlogEvent, inside bool) *Transaction {
 	d.stamp(ev)
 	body := d.parser.body(ev, inside)
 	return d.prepared(len(body) > 0 && body[0] != 0)
 }
 
-func (d *dispatcher) prepared(onePhase bool) *Transaction {
+func (d *Dispatcher) prepared(onePhase bool) *Transaction {
 	a := d.asm
 	txn := a.txn
 	if txn == nil {

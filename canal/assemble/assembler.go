@@ -1,4 +1,4 @@
-package canal
+package assemble
 
 import (
 	"errors"
@@ -278,8 +278,8 @@ func (a *assembler) concerns(xid string) (touched bool, rows int) {
 	return p.touched, p.rows
 }
 
-// errNoTransaction is a rows event outside of any transaction: the stream was started at a place that is no boundary.
-var errNoTransaction = errors.New("rows outside of a transaction: the position is not between two transactions")
+// ErrNoTransaction is a rows event outside of any transaction: the stream was started at a place that is no boundary.
+var ErrNoTransaction = errors.New("rows outside of a transaction: the position is not between two transactions")
 
 // joined returns a set and what came after it. Both are the server's own and so well-formed; if not, the set is not told.
 func joined(flavor, text string, delta gtid.Set) string {

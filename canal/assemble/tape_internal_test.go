@@ -1,4 +1,4 @@
-package canal
+package assemble
 
 import (
 	"bytes"
@@ -19,10 +19,10 @@ import (
 	"example.com/outbox-relay/outbox"
 )
 
-// tape makes the events of a binlog, as a server sends them, and feeds a dispatcher with them.
+// tape makes the events of a binlog, as a server sends them, and feeds a Dispatcher with them.
 type tape struct {
 	t   testing.TB
-	d   *dispatcher
+	d   *Dispatcher
 	pos uint32
 	gno int64
 	// sent are the transactions that came out.
@@ -34,11 +34,11 @@ type tape struct {
 // nobody answers no question.
 type nobody struct{}
 
-func (nobody) query(context.Context, string) (*mysql.Answer, error) {
+func (nobody) Query(context.Context, string) (*mysql.Answer, error) {
 	return nil, &mysql.Error{Number: mysql.CodeNoSuchTable, Class: mysql.ErrGone, Text: "no such table"}
 }
 
-func (nobody) columns(context.Context, outbox.Table) ([]mysql.Column, error) { return nil, nil }
+func (nobody) Columns(context.Context, outbox.Table) ([]mysql.Column, error) { return nil, nil }
 
 const (
 	tapeFile = "binlog.000007"
@@ -47,12 +47,14 @@ const (
 
 func newTape(t testing.TB, flavor string) *tape {
 	t.Helper()
-	cfg := Config{Config: mysql.Config{Addr: "x:1", User: "u"}, Tables: []string{"app.msg"}, BufferBytes: 4 << 10, SpillDir: t.TempDir()}.withDefaults()
-	patterns, err := mysql.ParsePatterns(cfg.Tables)
+	patterns, err := mysql.ParsePatterns([]string{"app.msg"})
 	require.NoError(t, err)
-	tp := &tape{t: t, pos: 4, d: newDispatcher(cfg, flavor, patterns, nobody{}, make(chan struct{}), zerolog.Nop())}
+	tp := &tape{t: t, pos: 4, d: New(Config{
+		Flavor: flavor, Tables: patterns, Columns: outbox.DefaultColumns(), Statuses: outbox.DefaultStatuses(),
+		BufferBytes: 4 << 10, SpillDir: t.TempDir(), Closing: make(chan struct{}), Waiting: func(string) {},
+	}, nobody{}, zerolog.Nop())}
 	start := position.Position{Flavor: flavor, File: tapeFile, Pos: 4, Server: "s"}
-	require.NoError(t, tp.d.startAt(start))
+	require.NoError(t, tp.d.StartAt(start))
 	tp.rotate(tapeFile)
 	tp.format()
 	return tp
@@ -60,7 +62,7 @@ func newTape(t testing.TB, flavor string) *tape {
 
 func (tp *tape) rotate(file string) {
 	tp.t.Helper()
-	_, err := tp.d.handle(context.Background(), &replication.BinlogEvent{
+	_, err := tp.d.Handle(context.Background(), &replication.BinlogEvent{
 		Header: &replication.EventHeader{EventType: replication.ROTATE_EVENT},
 		Event:  &replication.RotateEvent{Position: 4, NextLogName: []byte(file)},
 	})
@@ -84,7 +86,7 @@ func (tp *tape) event(kind replication.EventType, body []byte) (*Transaction, er
 	}
 	ev := &replication.BinlogEvent{RawData: raw, Header: new(replication.EventHeader)}
 	require.NoError(tp.t, ev.Header.Decode(raw))
-	tx, err := tp.d.handle(context.Background(), ev)
+	tx, err := tp.d.Handle(context.Background(), ev)
 	if tx != nil {
 		tp.sent = append(tp.sent, tx)
 	}

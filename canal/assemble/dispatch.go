@@ -1,4 +1,4 @@
-package canal
+package assemble
 
 import (
 	"context"
@@ -13,10 +13,38 @@ import (
 	"example.com/outbox-relay/canal/gtid"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
+	"example.com/outbox-relay/mysql"
+	"example.com/outbox-relay/outbox"
 )
 
-// dispatcher gives each event of the binlog its meaning.
-type dispatcher struct {
+// Config says which tables' rows a Dispatcher brings, and within which bounds.
+type Config struct {
+	// Flavor is the server's, one of position.MySQL and position.MariaDB.
+	Flavor string
+	// Tables are the local message tables.
+	Tables   mysql.Patterns
+	Columns  outbox.Columns
+	Statuses outbox.Statuses
+	// BufferBytes bounds the memory that one transaction's rows take. What is above goes to a file in SpillDir ("": the
+	// system's temporary folder), which has no name and is gone when the transaction is closed.
+	BufferBytes int
+	SpillDir    string
+	// Closing, when it is closed, ends what waits.
+	Closing <-chan struct{}
+	// Waiting is called from Handle with what is waited for until the server answers, and with "" when that is over.
+	Waiting func(what string)
+}
+
+// Server answers questions about the tables. The questions of one Dispatcher come one after the other.
+type Server interface {
+	// Query runs one statement and returns its whole answer.
+	Query(ctx context.Context, statement string) (*mysql.Answer, error)
+	// Columns reads the columns of a table in their order, none where the user sees no such table.
+	Columns(ctx context.Context, t outbox.Table) ([]mysql.Column, error)
+}
+
+// Dispatcher gives each event of the binlog its meaning. It is used by one goroutine.
+type Dispatcher struct {
 	asm    *assembler
 	dec    *decoder
 	parser *parser
@@ -29,8 +57,51 @@ type dispatcher struct {
 	unknown map[replication.EventType]bool
 }
 
-// handle takes one event. It returns a transaction when the event ends one with something in it for us.
-func (d *dispatcher) handle(ctx context.Context, ev *replication.BinlogEvent) (*Transaction, error) {
+// New makes a Dispatcher. StartAt comes before its first event.
+func New(cfg Config, server Server, log zerolog.Logger) *Dispatcher {
+	parser := newParser(cfg.Flavor)
+	return &Dispatcher{
+		parser: parser, log: log,
+		asm: &assembler{flavor: cfg.Flavor, limit: cfg.BufferBytes, dir: cfg.SpillDir, log: log},
+		dec: newDecoder(cfg, parser, server, log), unknown: make(map[replication.EventType]bool),
+	}
+}
+
+// Handle handles one event, undecoded as the server sent it. It returns a transaction when the event ends one with
+// something in it for us; the caller closes it. It waits for the server when a table's columns have to be read. After an
+// error the stream has to start again: with ErrMalformed for an event that can't be read, ErrNoTransaction for a start
+// that was no boundary, or an error of ctx.
+func (d *Dispatcher) Handle(ctx context.Context, ev *replication.BinlogEvent) (*Transaction, error) {
+	t, err := d.handle(ctx, ev)
+	return d.waited(t), err
+}
+
+// Progress returns an empty transaction when a boundary has moved beyond what was handed out, nil when it has not.
+func (d *Dispatcher) Progress() *Transaction { return d.waited(d.asm.progress()) }
+
+// HasProgress reports whether Progress may return something.
+func (d *Dispatcher) HasProgress() bool { return d.asm.untold() }
+
+// CaughtUp reports whether the server said with the last event that it has nothing more to send.
+func (d *Dispatcher) CaughtUp() bool { return d.caughtUp }
+
+// Read returns up to where the binlog was read, and whether a transaction is open there.
+func (d *Dispatcher) Read() (file string, pos uint64, open bool) {
+	return d.asm.file, d.asm.pos, d.asm.txn != nil
+}
+
+// Discard drops the open transaction, if there is one, and frees what it holds.
+func (d *Dispatcher) Discard() { d.asm.discard() }
+
+// waited notes on a transaction how long the server was waited for since the one before.
+func (d *Dispatcher) waited(t *Transaction) *Transaction {
+	if t != nil {
+		t.Waited, d.dec.waited = d.dec.waited, 0
+	}
+	return t
+}
+
+func (d *Dispatcher) handle(ctx context.Context, ev *replication.BinlogEvent) (*Transaction, error) {
 	d.caughtUp = ev.Header.EventType == replication.HEARTBEAT_EVENT || ev.Header.EventType == replication.HEARTBEAT_LOG_EVENT_V2
 	if rotate, ok := ev.Event.(*replication.RotateEvent); ok {
 		d.rotate(rotate)
@@ -41,7 +112,7 @@ func (d *dispatcher) handle(ctx context.Context, ev *replication.BinlogEvent) (*
 }
 
 // advance moves the place behind the event. The event tells the lower 32 bits only.
-func (d *dispatcher) advance(h *replication.EventHeader) {
+func (d *Dispatcher) advance(h *replication.EventHeader) {
 	if h.LogPos == 0 || h.Flags&replication.LOG_EVENT_ARTIFICIAL_F != 0 {
 		return
 	}
@@ -56,7 +127,7 @@ func (d *dispatcher) advance(h *replication.EventHeader) {
 }
 
 // rotate follows the binlog into the next file. The server also sends a made-up rotate event first of all.
-func (d *dispatcher) rotate(e *replication.RotateEvent) {
+func (d *Dispatcher) rotate(e *replication.RotateEvent) {
 	a := d.asm
 	file := string(e.NextLogName)
 	if d.fresh {
@@ -74,11 +145,11 @@ func (d *dispatcher) rotate(e *replication.RotateEvent) {
 }
 
 // event handles an event, inside a compressed transaction or not.
-func (d *dispatcher) event(ctx context.Context, ev *replication.BinlogEvent, inside bool) (*Transaction, error) {
+func (d *Dispatcher) event(ctx context.Context, ev *replication.BinlogEvent, inside bool) (*Transaction, error) {
 	switch ev.Header.EventType {
 	case replication.TABLE_MAP_EVENT:
 		if d.asm.txn == nil {
-			return nil, errNoTransaction
+			return nil, ErrNoTransaction
 		}
 		return nil, d.dec.tableMap(ev, inside)
 	case replication.WRITE_ROWS_EVENTv0, replication.UPDATE_ROWS_EVENTv0, replication.DELETE_ROWS_EVENTv0,
@@ -87,7 +158,7 @@ func (d *dispatcher) event(ctx context.Context, ev *replication.BinlogEvent, ins
 		replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1, replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1,
 		replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1, replication.PARTIAL_UPDATE_ROWS_EVENT:
 		if d.asm.txn == nil {
-			return nil, errNoTransaction
+			return nil, ErrNoTransaction
 		}
 		return nil, d.dec.rows(ctx, ev, inside, d.asm.txn)
 	case replication.XID_EVENT:
@@ -111,7 +182,7 @@ func (d *dispatcher) event(ctx context.Context, ev *replication.BinlogEvent, ins
 }
 
 // commit ends the open transaction.
-func (d *dispatcher) commit(ctx context.Context) (*Transaction, error) {
+func (d *Dispatcher) commit(ctx context.Context) (*Transaction, error) {
 	if txn := d.asm.txn; txn != nil && len(txn.unproven) > 0 {
 		if err := d.dec.prove(ctx, txn); err != nil {
 			return nil, err
@@ -121,7 +192,7 @@ func (d *dispatcher) commit(ctx context.Context) (*Transaction, error) {
 }
 
 // aside handles the events that are no part of a transaction, or say nothing to us.
-func (d *dispatcher) aside(ev *replication.BinlogEvent) (*Transaction, error) {
+func (d *Dispatcher) aside(ev *replication.BinlogEvent) (*Transaction, error) {
 	switch ev.Header.EventType {
 	case replication.FORMAT_DESCRIPTION_EVENT:
 		return nil, d.format(ev)
@@ -152,7 +223,7 @@ func (d *dispatcher) aside(ev *replication.BinlogEvent) (*Transaction, error) {
 }
 
 // incident makes the sweeper look. It ends whatever was open.
-func (d *dispatcher) incident() *Transaction {
+func (d *Dispatcher) incident() *Transaction {
 	if d.asm.txn == nil {
 		d.asm.begin(gtid.ID{})
 	}
@@ -160,7 +231,7 @@ func (d *dispatcher) incident() *Transaction {
 	return d.asm.commit()
 }
 
-func (d *dispatcher) format(ev *replication.BinlogEvent) error {
+func (d *Dispatcher) format(ev *replication.BinlogEvent) error {
 	if _, err := d.parser.parse(ev, false); err != nil {
 		return err
 	}
@@ -172,7 +243,7 @@ func (d *dispatcher) format(ev *replication.BinlogEvent) error {
 
 // listed reads the set of transactions before the file, if the set is not known yet. Streams that were started by GTID
 // know theirs, and it may be ahead of what the file says.
-func (d *dispatcher) listed(ev *replication.BinlogEvent) error {
+func (d *Dispatcher) listed(ev *replication.BinlogEvent) error {
 	a := d.asm
 	if !a.learn || a.txn != nil {
 		return nil
@@ -202,13 +273,13 @@ func (d *dispatcher) listed(ev *replication.BinlogEvent) error {
 }
 
 // stamp gives the open transaction the time of its last statement, the commit, unless its GTID event told it exactly.
-func (d *dispatcher) stamp(ev *replication.BinlogEvent) {
+func (d *Dispatcher) stamp(ev *replication.BinlogEvent) {
 	if txn := d.asm.txn; txn != nil && !txn.exact && ev.Header.Timestamp != 0 {
 		txn.committed = time.Unix(int64(ev.Header.Timestamp), 0)
 	}
 }
 
-func (d *dispatcher) mysqlGTID(ev *replication.BinlogEvent, inside bool) (err error) {
+func (d *Dispatcher) mysqlGTID(ev *replication.BinlogEvent, inside bool) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = malformed(ev.Header, "it ends too early")
@@ -242,7 +313,7 @@ func (d *dispatcher) mysqlGTID(ev *replication.BinlogEvent, inside bool) (err er
 	return nil
 }
 
-func (d *dispatcher) mariadbGTID(ev *replication.BinlogEvent, inside bool) error {
+func (d *Dispatcher) mariadbGTID(ev *replication.BinlogEvent, inside bool) error {
 	id, flags, ok := mariadbGTID(ev, d.parser.body(ev, inside))
 	if !ok {
 		return malformed(ev.Header, "it ends too early")
@@ -256,7 +327,7 @@ func (d *dispatcher) mariadbGTID(ev *replication.BinlogEvent, inside bool) error
 
 // payload handles the events of a compressed transaction. They have no place of their own: the transaction ends where
 // the event that holds it ends.
-func (d *dispatcher) payload(ctx context.Context, ev *replication.BinlogEvent) (*Transaction, error) {
+func (d *Dispatcher) payload(ctx context.Context, ev *replication.BinlogEvent) (*Transaction, error) {
 	var ended *Transaction
 	err := payloadEvents(ev.Header, d.parser.body(ev, false), func(inner *replication.BinlogEvent) error {
 		t, err := d.event(ctx, inner, true)
@@ -271,8 +342,8 @@ func (d *dispatcher) payload(ctx context.Context, ev *replication.BinlogEvent) (
 	return ended, err
 }
 
-// startAt prepares for a stream that begins at a position.
-func (d *dispatcher) startAt(p position.Position) error {
+// StartAt prepares for a stream that begins at a position. It drops the open transaction.
+func (d *Dispatcher) StartAt(p position.Position) error {
 	d.asm.discard()
 	delta, err := gtid.Parse(p.Flavor, "")
 	if err != nil {

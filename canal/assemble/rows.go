@@ -1,8 +1,7 @@
-package canal
+package assemble
 
 import (
 	"context"
-	"errors"
 
 	"github.com/go-mysql-org/go-mysql/replication"
 
@@ -48,7 +47,7 @@ func (j *rowsJob) run(ctx context.Context) error {
 		j.unmapped(u)
 		return nil
 	}
-	if ctx.Err() != nil || errors.Is(err, errClosed) {
+	if ctx.Err() != nil || j.decoder.closed() {
 		return err
 	}
 	// Reading it again would not help: what TCP delivered is what the server has.
