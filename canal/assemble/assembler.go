@@ -2,8 +2,6 @@ package assemble
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -11,7 +9,6 @@ import (
 	"example.com/outbox-relay/canal/gtid"
 	"example.com/outbox-relay/canal/position"
 	"example.com/outbox-relay/internal/words"
-	"example.com/outbox-relay/outbox"
 )
 
 // assembler gathers what belongs to one transaction until its commit event, and keeps the place in the binlog.
@@ -45,74 +42,8 @@ type assembler struct {
 	prepared map[string]preparedXA
 }
 
-// openTransaction is a transaction whose commit has not been seen.
-type openTransaction struct {
-	rows       *rowBuffer
-	missed     map[string]int
-	kick       bool
-	began      bool // its BEGIN was seen, or there will be none
-	standalone bool // a MariaDB transaction of a single statement, without commit event
-	xa         bool
-	touched    bool // one of our tables is in it
-	xid        string
-	xaRows     int // rows inserted or updated in our tables, of an XA transaction
-	revived    revived
-	altered    bool // a statement names one of our tables
-	committed  time.Time
-	exact      bool // committed is the time of the commit, to the microsecond
-	saves      []savepoint
-	unproven   []*tableState // tables with rows in it whose columns are not certain yet
-}
-
-// savepoint is a place in an open transaction to which it may be rolled back.
-type savepoint struct {
-	name   string
-	rows   bufferMark
-	missed map[string]int
-	kick   bool
-	// revived is short of those that came later: it is only appended to.
-	revived revived
-}
-
-// revived are the rows that updates made due.
-type revived struct {
-	refs []outbox.Ref
-	more int
-}
-
-// maxRevived bounds the rows named.
-const maxRevived = 1000
-
-func (r *revived) add(ref outbox.Ref) {
-	if len(r.refs) < maxRevived {
-		r.refs = append(r.refs, ref)
-	} else {
-		r.more++
-	}
-}
-
-// preparedXA is what is known of an XA transaction that was prepared.
-type preparedXA struct {
-	touched bool // it wrote into our tables
-	rows    int  // how many rows, at most
-}
-
 // maxExpect bounds the room made for a transaction's rows before they come.
 const maxExpect = 1000
-
-// maxPrepared bounds the XA transactions remembered.
-const maxPrepared = 10_000
-
-func (t *openTransaction) miss(reason string, n int) {
-	if n == 0 {
-		return
-	}
-	if t.missed == nil {
-		t.missed = make(map[string]int)
-	}
-	t.missed[reason] += n
-	t.kick = true
-}
 
 // begin opens a transaction. What was open before was never committed: the server died while writing it.
 func (a *assembler) begin(id gtid.ID) *openTransaction {
@@ -131,40 +62,6 @@ func (a *assembler) discard() {
 		a.log.Warn().Err(err).Msg("spill file of a dropped transaction")
 	}
 	a.txn, a.next = nil, gtid.ID{}
-}
-
-// save notes a savepoint. A second one of a name replaces the first.
-func (t *openTransaction) save(name string) {
-	t.release(name)
-	t.saves = append(t.saves, savepoint{name: name, rows: t.rows.mark(), missed: maps.Clone(t.missed), kick: t.kick, revived: t.revived})
-}
-
-// rollbackTo returns to a savepoint, which stays; those after it are gone. It reports whether there is such a savepoint.
-func (t *openTransaction) rollbackTo(name string) bool {
-	i := t.find(name)
-	if i < 0 {
-		return false
-	}
-	t.rows.rollback(t.saves[i].rows)
-	t.missed, t.kick, t.revived = maps.Clone(t.saves[i].missed), t.saves[i].kick, t.saves[i].revived
-	t.saves = t.saves[:i+1]
-	return true
-}
-
-// release forgets a savepoint; what came after it stays in the transaction.
-func (t *openTransaction) release(name string) {
-	if i := t.find(name); i >= 0 {
-		t.saves = slices.Delete(t.saves, i, i+1)
-	}
-}
-
-func (t *openTransaction) find(name string) int {
-	for i, s := range slices.Backward(t.saves) {
-		if s.name == name {
-			return i
-		}
-	}
-	return -1
 }
 
 // commit ends the open transaction. It returns nil when there is nothing in it for us.
@@ -258,24 +155,6 @@ func (a *assembler) progress() *Transaction {
 		}
 	}
 	return &Transaction{End: a.take(), CommittedAt: a.last}
-}
-
-// remember notes what a prepared XA transaction wrote into our tables.
-func (a *assembler) remember(txn *openTransaction) {
-	if a.prepared == nil || len(a.prepared) >= maxPrepared {
-		a.prepared = make(map[string]preparedXA)
-	}
-	a.prepared[txn.xid] = preparedXA{touched: txn.touched, rows: txn.xaRows}
-}
-
-// concerns reports whether a prepared XA transaction may have written into our tables, and how many rows, and forgets it.
-func (a *assembler) concerns(xid string) (touched bool, rows int) {
-	p, known := a.prepared[xid]
-	delete(a.prepared, xid)
-	if !known {
-		return true, XARowsUnknown
-	}
-	return p.touched, p.rows
 }
 
 // ErrNoTransaction is a rows event outside of any transaction: the stream was started at a place that is no boundary.

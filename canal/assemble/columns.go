@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
-	"github.com/go-mysql-org/go-mysql/replication"
 
-	"example.com/outbox-relay/canal/lean"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
 )
@@ -24,45 +20,6 @@ func readColumns(ctx context.Context, server Server, t outbox.Table) ([]mysql.Co
 		return nil, fmt.Errorf("read columns of %s: %w", t, err)
 	}
 	return columns, nil
-}
-
-// valueOf returns what a row that doesn't name the column has in it; ok is false when that can't be told.
-func valueOf(c *mysql.Column) (v lean.Value, ok bool) {
-	text, kind := c.Literal()
-	switch {
-	case kind == mysql.ComputedDefault:
-		return lean.Value{}, false
-	case kind == mysql.LiteralDefault:
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil && c.Integer() {
-			return lean.Value{State: lean.Present, Kind: lean.Int, Int: n}, true
-		}
-		return lean.Value{State: lean.Present, Kind: lean.Bytes, Bytes: []byte(text)}, true
-	case c.Nullable:
-		return lean.Value{State: lean.Null}, true
-	case c.Integer():
-		return lean.Value{State: lean.Present, Kind: lean.Int}, true
-	case c.Charset != "":
-		return lean.Value{State: lean.Present, Kind: lean.Bytes, Bytes: []byte{}}, true
-	}
-	return zeroTime(c)
-}
-
-// zeroTime is what a time that must not be NULL gets where the SQL mode allows to leave it out.
-func zeroTime(c *mysql.Column) (lean.Value, bool) {
-	zero := ""
-	switch c.Type {
-	case "date":
-		zero = "0000-00-00"
-	case "datetime", "timestamp":
-		zero = "0000-00-00 00:00:00"
-		var digits int
-		if _, err := fmt.Sscanf(c.FullType, c.Type+"(%d)", &digits); err == nil && digits > 0 && digits <= 6 {
-			zero += "." + strings.Repeat("0", digits)
-		}
-	default:
-		return lean.Value{}, false
-	}
-	return lean.Value{State: lean.Present, Kind: lean.Bytes, Bytes: []byte(zero)}, true
 }
 
 // tableGone tells why a table shows no columns: it is gone, or the user may not see it. The latter is an error.
@@ -139,13 +96,3 @@ const (
 	mariadbBlobCompressed    = 140
 	mariadbVarcharCompressed = 141
 )
-
-// sameShape reports whether two columns of a table look alike in the binlog: an image whose columns changed places among
-// such columns can't be told from one whose columns did not.
-func sameShape(tm *replication.TableMapEvent, a, b int) bool {
-	if tm.ColumnType[a] != tm.ColumnType[b] || tm.ColumnMeta[a] != tm.ColumnMeta[b] {
-		return false
-	}
-	null := func(i int) bool { return tm.NullBitmap[i>>3]&(1<<(i&7)) != 0 }
-	return null(a) == null(b)
-}

@@ -3,18 +3,13 @@ package assemble
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/rs/zerolog"
 
-	"example.com/outbox-relay/canal/plain"
-	"example.com/outbox-relay/internal/words"
 	"example.com/outbox-relay/mysql"
 	"example.com/outbox-relay/outbox"
-	"example.com/outbox-relay/retry"
 	"example.com/outbox-relay/retry/trouble"
 )
 
@@ -48,19 +43,6 @@ func newDecoder(cfg Config, parser *parser, server Server, log zerolog.Logger) *
 				"end the session that has locked it",
 			Works: "the table's columns could be read", Level: zerolog.WarnLevel,
 		}),
-	}
-}
-
-// errClosing ends a wait when Config.Closing is closed.
-var errClosing = errors.New("the stream is being closed")
-
-// closed reports whether the stream is being closed.
-func (d *decoder) closed() bool {
-	select {
-	case <-d.closing:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -210,98 +192,6 @@ func (d *decoder) mappingOf(ctx context.Context, st *tableState) (*mapping, erro
 	}
 	st.mapping, st.unmapped = mp, nil
 	return mp, nil
-}
-
-// waitFor repeats a question to the server until it is answered: with a value, with *unmapped, or ctx ends.
-func waitFor[T any](ctx context.Context, d *decoder, st *tableState, ask func() (T, error)) (T, error) {
-	backoff := retry.Doubling(50*time.Millisecond, 5*time.Second).Attempts()
-	var began time.Time
-	defer func() { d.waitedSince(began) }()
-	for {
-		v, err := ask()
-		_, isUnmapped := asUnmapped(err)
-		if err == nil || isUnmapped || ctx.Err() != nil || d.closed() {
-			return v, err
-		}
-		if began.IsZero() {
-			began = time.Now()
-		}
-		if time.Since(began) >= waitingPause {
-			d.waiting(fmt.Sprintf("the columns of %s can't be read: %s; grant SELECT on it if that is missing, end the session that has locked it", st.table, plain.Text(err)))
-		}
-		d.columns.Note(fmt.Errorf("%s: %s", st.table, plain.Text(err)))
-		if waitErr := d.wait(ctx, backoff.Next()); waitErr != nil {
-			return v, waitErr
-		}
-	}
-}
-
-// waitedSince notes the end of a wait.
-func (d *decoder) waitedSince(began time.Time) {
-	if began.IsZero() {
-		return
-	}
-	d.waited += time.Since(began)
-	d.columns.Note(nil)
-	d.waiting("")
-}
-
-// wait blocks for a time, or until ctx or the reader ends.
-func (d *decoder) wait(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-d.closing:
-		return errClosing
-	}
-}
-
-// prove compares rows of the transaction with the tables whose mapping is not trusted yet. A row just committed may not be
-// visible, so it looks a few times. When it finds none, the transaction's rows are left to the sweeper.
-func (d *decoder) prove(ctx context.Context, txn *openTransaction) error {
-	for _, st := range txn.unproven {
-		if st.mapping == nil || len(st.mapping.unproven) == 0 || txn.rows.lost > 0 {
-			continue
-		}
-		rows, err := txn.rows.some(st.table)
-		if err != nil || len(rows) == 0 {
-			continue // counting them fails as well
-		}
-		found, err := d.proveTable(ctx, st, rows)
-		if _, ok := asUnmapped(err); err != nil && !ok {
-			return err
-		}
-		if !found {
-			d.warn(st.table, len(rows), "no row is found in the table by which to tell its columns: set binlog_row_metadata=FULL")
-			txn.rows.giveUp(words.MissedColumns, nil)
-		}
-	}
-	return nil
-}
-
-func (d *decoder) proveTable(ctx context.Context, st *tableState, rows []outbox.Row) (bool, error) {
-	mp := st.mapping
-	for range visibleTries {
-		found, err := waitFor(ctx, d, st, func() (bool, error) { return d.mapper.prove(ctx, mp, st.table, rows) })
-		if err != nil {
-			return false, err
-		}
-		if found {
-			mp.unproven = nil
-			return true, nil
-		}
-		if mp.tries++; mp.tries > visibleTries {
-			break // rows that are gone, one transaction after the other: look once at each
-		}
-		if err := d.wait(ctx, visibleWait); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
 }
 
 // warn tells of rows left to the sweeper, not too often.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/replication"
@@ -142,119 +141,6 @@ func (m *mapper) locate(mp *mapping, t outbox.Table, names []string) error {
 		}
 	}
 	return nil
-}
-
-// unprovenFields returns the fields that look like another column of the table. Only what does not change after the
-// insert is listed, since it is compared with the table later.
-func unprovenFields(tm *replication.TableMapEvent, index [numFields]int) []field {
-	var list []field
-	for _, f := range []field{fieldID, fieldMsgID, fieldTopic, fieldContent, fieldCreated, fieldKey, fieldTrace, fieldBodyRef} {
-		for i := range tm.ColumnType {
-			if index[f] >= 0 && i != index[f] && sameShape(tm, i, index[f]) {
-				list = append(list, f)
-				break
-			}
-		}
-	}
-	return list
-}
-
-// fill gives the columns that an insert's image leaves out (binlog_row_image is not FULL) the values that the table gives
-// them. It returns *unmapped when a value can't be told.
-func (m *mapper) fill(ctx context.Context, mp *mapping, t outbox.Table, image lean.Image) error {
-	for f := range numFields {
-		if image[f].State != lean.Absent || mp.index[f] < 0 {
-			continue
-		}
-		if mp.columns == nil {
-			columns, err := m.read(ctx, t)
-			if err != nil {
-				return err
-			}
-			mp.columns = columns
-		}
-		value, ok := lean.Value{}, false
-		for i := range mp.columns {
-			if strings.EqualFold(mp.columns[i].Name, m.names[f]) {
-				value, ok = valueOf(&mp.columns[i])
-			}
-		}
-		if !ok || f == fieldID {
-			return &unmapped{reason: words.MissedColumns, detail: fmt.Sprintf(
-				"rows of %s leave out column %s, whose value can't be told: set binlog_row_image=FULL", t, m.names[f])}
-		}
-		image[f] = value
-	}
-	return nil
-}
-
-// prove compares rows, as they stood at their commit, with the table. It returns true once one of them stands there as
-// the mapping reads it, and false when none does: they may be gone, or changed since.
-func (m *mapper) prove(ctx context.Context, mp *mapping, t outbox.Table, rows []outbox.Row) (bool, error) {
-	byID := make(map[string]*outbox.Row, len(rows))
-	ids := make([]string, 0, len(rows))
-	for i := range rows {
-		// Whether the column is signed makes no difference to who is asked for both.
-		for _, id := range []string{strconv.FormatUint(rows[i].ID, 10), strconv.FormatInt(int64(rows[i].ID), 10)} {
-			if byID[id] == nil {
-				byID[id] = &rows[i]
-				ids = append(ids, id)
-			}
-		}
-	}
-	names := make([]string, 0, numFields)
-	for f := range numFields {
-		name := "NULL"
-		if mp.index[f] >= 0 {
-			name = mysql.Identifier(m.names[f])
-		}
-		names = append(names, name)
-	}
-	result, err := m.server.Query(ctx, "SELECT "+strings.Join(names, ", ")+" FROM "+mysql.Identifier(t.Database)+"."+mysql.Identifier(t.Name)+
-		" WHERE "+mysql.Identifier(m.names[fieldID])+" IN ("+strings.Join(ids, ", ")+")")
-	switch mysql.Code(err) {
-	case mysql.CodeNoSuchTable, mysql.CodeUnknownColumn, mysql.CodeUnknownDatabase:
-		return false, &unmapped{reason: words.MissedColumns, detail: fmt.Sprintf("table %s has changed", t)}
-	}
-	if err != nil {
-		return false, fmt.Errorf("compare rows of %s: %w", t, err)
-	}
-	for i := range result.Len() {
-		row := byID[result.Text(i, int(fieldID))]
-		if row == nil {
-			continue
-		}
-		same := true
-		for _, f := range mp.unproven {
-			same = same && (f == fieldID || result.Text(i, int(f)) == fieldText(row, f))
-		}
-		if same {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// fieldText returns what prove compares of a row.
-func fieldText(row *outbox.Row, f field) string {
-	switch f {
-	case fieldMsgID:
-		return row.MsgID
-	case fieldTopic:
-		return row.Topic
-	case fieldContent:
-		return string(row.Content)
-	case fieldCreated:
-		return row.Created
-	case fieldKey:
-		return string(row.Key)
-	case fieldTrace:
-		return row.TraceParent
-	case fieldBodyRef:
-		return row.BodyRef
-	default:
-		return ""
-	}
 }
 
 // asUnmapped returns the *unmapped in err.

@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 
 	"example.com/outbox-relay/canal/gtid"
+	"example.com/outbox-relay/canal/statement"
 	"example.com/outbox-relay/internal/words"
 )
 
@@ -23,34 +24,34 @@ func (d *Dispatcher) query(ctx context.Context, ev *replication.BinlogEvent, ins
 	}
 	d.stamp(ev)
 	a := d.asm
-	stmt := parseStatement(q.Query)
-	switch stmt.kind {
-	case stmtBegin:
+	stmt := statement.Parse(q.Query)
+	switch stmt.Kind {
+	case statement.Begin:
 		if a.txn == nil {
 			a.begin(gtid.ID{})
 			d.stamp(ev)
 		}
 		a.txn.began = true
 		return nil, nil
-	case stmtCommit:
+	case statement.Commit:
 		return d.commit(ctx)
-	case stmtRollback:
+	case statement.Rollback:
 		a.rollback()
 		return nil, nil
-	case stmtSavepoint, stmtRollbackTo, stmtRelease:
+	case statement.Savepoint, statement.RollbackTo, statement.Release:
 		d.savepoint(stmt)
 		return nil, nil
-	case stmtXAStart, stmtXAEnd, stmtXAPrepare, stmtXACommit, stmtXARollback:
+	case statement.XAStart, statement.XAEnd, statement.XAPrepare, statement.XACommit, statement.XARollback:
 		return d.xa(stmt), nil
-	case stmtWrite, stmtOther:
+	case statement.Write, statement.Other:
 	}
 	return d.statement(stmt, q.Schema, q.Query), nil
 }
 
 // statement handles DDL and writes logged as statements.
-func (d *Dispatcher) statement(stmt statement, database, query []byte) *Transaction {
-	found := mentions(d.dec.patterns, query, string(database))
-	if found.name {
+func (d *Dispatcher) statement(stmt statement.Statement, database, query []byte) *Transaction {
+	found := statement.Mentions(d.dec.patterns, query, string(database))
+	if found.Name {
 		d.dec.forget()
 	}
 	txn := d.asm.txn
@@ -58,11 +59,11 @@ func (d *Dispatcher) statement(stmt statement, database, query []byte) *Transact
 		txn = d.asm.begin(gtid.ID{})
 	}
 	switch {
-	case found.table && stmt.kind == stmtWrite:
+	case found.Table && stmt.Kind == statement.Write:
 		txn.miss(words.MissedStatement, 1)
 		d.log.Warn().Str("position", d.place()).
 			Msg("a statement changed a local message table without row events, the sweeper looks for its rows: set binlog_format=ROW in that session")
-	case found.table:
+	case found.Table:
 		txn.kick, txn.altered = true, true // rows may have come with a renamed table or an exchanged partition
 	}
 	if txn.began {
@@ -77,7 +78,7 @@ func (d *Dispatcher) load(ev *replication.BinlogEvent, inside bool) error {
 	if !ok {
 		return malformed(ev.Header, "it ends too early")
 	}
-	if d.asm.txn == nil || !mentions(d.dec.patterns, query, string(database)).table {
+	if d.asm.txn == nil || !statement.Mentions(d.dec.patterns, query, string(database)).Table {
 		return nil
 	}
 	d.asm.txn.miss(words.MissedStatement, 1)
@@ -87,18 +88,18 @@ func (d *Dispatcher) load(ev *replication.BinlogEvent, inside bool) error {
 }
 
 // savepoint handles SAVEPOINT, ROLLBACK TO and RELEASE.
-func (d *Dispatcher) savepoint(stmt statement) {
+func (d *Dispatcher) savepoint(stmt statement.Statement) {
 	txn := d.asm.txn
 	if txn == nil {
 		return
 	}
-	switch stmt.kind {
-	case stmtSavepoint:
-		txn.save(stmt.name)
-	case stmtRelease:
-		txn.release(stmt.name)
+	switch stmt.Kind {
+	case statement.Savepoint:
+		txn.save(stmt.Name)
+	case statement.Release:
+		txn.release(stmt.Name)
 	default:
-		if !txn.rollbackTo(stmt.name) {
+		if !txn.rollbackTo(stmt.Name) {
 			// Which rows are gone can't be told, so none is sent: the sweeper sees those that stayed.
 			d.log.Warn().Str("position", d.place()).Msg("rollback to a savepoint that was not logged: the transaction's rows are left to the sweeper")
 			txn.rows.giveUp(words.MissedStatement, nil)
@@ -110,67 +111,5 @@ func (d *Dispatcher) place() string { return d.asm.file + ":" + formatPos(d.asm.
 
 // closeBoth closes a transaction that can't be handed out.
 func closeBoth(err error, t *Transaction) error { return errors.Join(err, t.Close()) }
-
-// XA transactions are in the binlog when they are prepared, and may still be rolled back afterwards. Their rows are never
-// published from the stream. The commit makes the sweeper look at once, which sees the rows that are really there.
-//
-// MySQL writes GTID, XA START, rows, XA END, XA_PREPARE event; MariaDB the same without XA START, which its GTID event
-// stands for. Commit and rollback follow as transactions of one statement. XA COMMIT ONE PHASE is an XA_PREPARE event with
-// a flag on MySQL, an ordinary transaction on MariaDB.
-
-// xa handles the statements.
-func (d *Dispatcher) xa(stmt statement) *Transaction {
-	a := d.asm
-	if a.txn == nil {
-		a.begin(gtid.ID{})
-	}
-	switch stmt.kind {
-	case stmtXAStart:
-		a.txn.began, a.txn.xa, a.txn.xid = true, true, stmt.name
-		return nil
-	case stmtXAEnd:
-		a.txn.xa, a.txn.xid = true, stmt.name
-		return nil
-	case stmtXACommit:
-		if touched, rows := a.concerns(stmt.name); touched {
-			a.txn.miss(words.MissedXA, 1)
-			a.txn.xaRows = rows
-		}
-		return a.commit()
-	case stmtXARollback:
-		a.concerns(stmt.name)
-		a.rollback()
-		return nil
-	default: // XA PREPARE as a statement, which old servers wrote
-		return d.prepared(false)
-	}
-}
-
-// xaPrepare handles the XA_PREPARE event, which ends a prepared transaction. Its first byte tells whether it is
-// committed with it.
-func (d *Dispatcher) xaPrepare(ev *replication.BinlogEvent, inside bool) *Transaction {
-	d.stamp(ev)
-	body := d.parser.body(ev, inside)
-	return d.prepared(len(body) > 0 && body[0] != 0)
-}
-
-func (d *Dispatcher) prepared(onePhase bool) *Transaction {
-	a := d.asm
-	txn := a.txn
-	if txn == nil {
-		return nil
-	}
-	if !onePhase {
-		a.remember(txn)
-		a.rollback()
-		return nil
-	}
-	txn.rows.rollback(bufferMark{})
-	txn.missed, txn.kick = nil, false
-	if txn.touched {
-		txn.miss(words.MissedXA, 1)
-	}
-	return a.commit()
-}
 
 func formatPos(pos uint64) string { return strconv.FormatUint(pos, 10) }

@@ -1,98 +1,102 @@
-package assemble
+// Package statement understands the statements of a binlog as far as transactions need it: what one does to the
+// transaction around it, and which of our tables it may name. It is pure and no parser of SQL: what is not known for
+// certain counts as more than it is.
+package statement
 
 import (
 	"bytes"
 	"strings"
 )
 
-// statementKind is what a statement in the binlog means for the transaction around it.
-type statementKind uint8
+// Kind is what a statement in the binlog means for the transaction around it.
+type Kind uint8
 
+// The kinds of statements.
 const (
-	stmtOther statementKind = iota // DDL and whatever is not known
-	stmtWrite                      // a row change logged as a statement
-	stmtBegin
-	stmtCommit
-	stmtRollback
-	stmtSavepoint
-	stmtRollbackTo
-	stmtRelease
-	stmtXAStart
-	stmtXAEnd
-	stmtXAPrepare
-	stmtXACommit
-	stmtXARollback
+	Other Kind = iota // DDL and whatever is not known
+	Write             // a row change logged as a statement
+	Begin
+	Commit
+	Rollback
+	Savepoint
+	RollbackTo
+	Release
+	XAStart
+	XAEnd
+	XAPrepare
+	XACommit
+	XARollback
 )
 
-// statement is a statement of the binlog, understood as far as the assembler needs it.
-type statement struct {
-	kind statementKind
-	// name is the savepoint in lower case, since servers compare them without regard to case, or the XA transaction's id
+// Statement is a statement of the binlog, understood as far as assembling transactions needs it.
+type Statement struct {
+	Kind Kind
+	// Name is the savepoint in lower case, since servers compare them without regard to case, or the XA transaction's id
 	// as the server writes it.
-	name string
+	Name string
 }
 
-// parseStatement understands a statement.
-func parseStatement(query []byte) statement {
+// Parse understands a statement. It never fails: what it does not know is Other.
+func Parse(query []byte) Statement {
 	words := bytes.TrimSpace(skipComments(query))
 	// By far the most frequent ones.
 	switch string(words) {
 	case "BEGIN":
-		return statement{kind: stmtBegin}
+		return Statement{Kind: Begin}
 	case "COMMIT":
-		return statement{kind: stmtCommit}
+		return Statement{Kind: Commit}
 	}
 	first, rest := nextWord(words)
 	switch strings.ToUpper(first) {
 	case "BEGIN", "START":
-		return statement{kind: stmtBegin}
+		return Statement{Kind: Begin}
 	case "COMMIT":
-		return statement{kind: stmtCommit}
+		return Statement{Kind: Commit}
 	case "ROLLBACK":
 		return parseRollback(rest)
 	case "SAVEPOINT":
-		return statement{kind: stmtSavepoint, name: savepointName(rest)}
+		return Statement{Kind: Savepoint, Name: savepointName(rest)}
 	case "RELEASE":
 		_, rest = nextWord(rest) // SAVEPOINT
-		return statement{kind: stmtRelease, name: savepointName(rest)}
+		return Statement{Kind: Release, Name: savepointName(rest)}
 	case "XA":
 		return parseXA(rest)
 	case "INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "WITH", "CALL", "DO", "SELECT", "SET", "EXECUTE", "VALUES", "TABLE":
-		return statement{kind: stmtWrite}
+		return Statement{Kind: Write}
 	}
-	return statement{kind: stmtOther}
+	return Statement{Kind: Other}
 }
 
 // parseRollback reads what follows ROLLBACK: nothing, or [WORK] TO [SAVEPOINT] name.
-func parseRollback(rest []byte) statement {
+func parseRollback(rest []byte) Statement {
 	word, after := nextWord(rest)
 	if strings.EqualFold(word, "WORK") {
 		word, after = nextWord(after)
 	}
 	if !strings.EqualFold(word, "TO") {
-		return statement{kind: stmtRollback}
+		return Statement{Kind: Rollback}
 	}
 	if word, behind := nextWord(after); strings.EqualFold(word, "SAVEPOINT") && len(bytes.TrimSpace(behind)) > 0 {
 		after = behind
 	}
-	return statement{kind: stmtRollbackTo, name: savepointName(after)}
+	return Statement{Kind: RollbackTo, Name: savepointName(after)}
 }
 
 // parseXA reads what follows XA. Both servers write the id in one form, X'..',X'..',n.
-func parseXA(rest []byte) statement {
+func parseXA(rest []byte) Statement {
 	word, rest := nextWord(rest)
-	s := statement{name: string(bytes.TrimSpace(rest))}
+	s := Statement{Name: string(bytes.TrimSpace(rest))}
 	switch strings.ToUpper(word) {
 	case "START", "BEGIN":
-		s.kind = stmtXAStart
+		s.Kind = XAStart
 	case "END":
-		s.kind = stmtXAEnd
+		s.Kind = XAEnd
 	case "PREPARE":
-		s.kind = stmtXAPrepare
+		s.Kind = XAPrepare
 	case "COMMIT":
-		s.kind = stmtXACommit
+		s.Kind = XACommit
 	case "ROLLBACK":
-		s.kind = stmtXARollback
+		s.Kind = XARollback
 	}
 	return s
 }

@@ -1,4 +1,4 @@
-package assemble
+package statement
 
 import (
 	"bytes"
@@ -7,20 +7,20 @@ import (
 	"example.com/outbox-relay/outbox"
 )
 
-// mention says which of our names a statement contains.
-type mention struct {
-	// table: a local message table, qualified or of the statement's own database.
-	table bool
-	// name: a name that some local message table has, or one of their databases itself. More than table, for statements that
+// Mention says which of our names a statement contains.
+type Mention struct {
+	// Table: a local message table, qualified or of the statement's own database.
+	Table bool
+	// Name: a name that some local message table has, or one of their databases itself. More than Table, for statements that
 	// may change what a name means.
-	name bool
+	Name bool
 }
 
-// mentions looks for our tables' names in a statement. It is no parser: every name outside of strings and comments counts.
+// Mentions looks for our tables' names in a statement. It is no parser: every name outside of strings and comments counts.
 // So it finds too much rather than too little.
-func mentions(p mysql.Patterns, query []byte, database string) mention {
+func Mentions(p mysql.Patterns, query []byte, database string) Mention {
 	var (
-		m       mention
+		m       Mention
 		t       = tokens{text: query}
 		before  string // the name before a dot
 		dotted  bool
@@ -29,7 +29,7 @@ func mentions(p mysql.Patterns, query []byte, database string) mention {
 	)
 	for {
 		token, kind := t.next()
-		m.name = m.name || whole && kind != tokenDot
+		m.Name = m.Name || whole && kind != tokenDot
 		whole = false
 		switch kind {
 		case tokenEnd:
@@ -43,15 +43,15 @@ func mentions(p mysql.Patterns, query []byte, database string) mention {
 		case tokenName:
 		}
 		current = token
-		m.name = m.name || p.MatchName(token)
+		m.Name = m.Name || p.MatchName(token)
 		whole = p.MatchDatabase(token)
 		owner := database
 		if dotted {
 			owner = before
 		}
 		dotted = false
-		m.table = m.table || p.Match(outbox.Table{Database: owner, Name: token})
-		if m.table && m.name {
+		m.Table = m.Table || p.Match(outbox.Table{Database: owner, Name: token})
+		if m.Table && m.Name {
 			return m
 		}
 	}
