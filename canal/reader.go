@@ -20,35 +20,46 @@ import (
 
 // Reader reads one server's binlog. Stream and Next are for one goroutine, everything else may be called by any.
 type Reader struct {
-	cfg      Config
-	log      zerolog.Logger
-	observe  Observer
-	patterns mysql.Patterns
-	meta     *Asker
-	own      *Asker // what Close closes, nil when the Asker is shared
-	state    stateKeeper
+	cfg   Config
+	log   zerolog.Logger
+	meta  *Asker
+	own   *Asker // what Close closes, nil when the Asker is shared
+	state stateKeeper
+	link  link
 
-	// mu guards the session, which Close ends from outside.
+	// nextMu guards what follows: it is held while Stream and Next run. It is never taken under link.mu.
+	nextMu   sync.Mutex
+	dispatch *assemble.Dispatcher
+	cursor   *Cursor // behind what Next returned last
+	attempts attempts
+	pace     pace
+	server   *server
+}
+
+// link is the connection that carries the binlog, which Close ends from outside.
+type link struct {
 	mu      sync.Mutex
 	session *session
 	closed  bool
 	// closing ends what waits in Next.
 	closing chan struct{}
+}
 
-	// nextMu guards what follows: it is held while Stream and Next run. It is never taken under mu.
-	nextMu sync.Mutex
+// attempts is how connections fail and are replaced.
+type attempts struct {
+	observe Observer
+	broken  *trouble.Log
+	backoff *retry.Attempts
+	// stuck counts the connections that ended, for a reason that may be the position's, before they brought anything.
+	stuck int
+	stale uint32 // the server's number of a connection that went silent, 0 when there is none
+}
 
-	dispatch *assemble.Dispatcher
-	cursor   *Cursor // behind what Next returned last
-	backoff  *retry.Attempts
-	// stuck counts the sessions that ended, for a reason that may be the position's, before they brought anything.
-	stuck  int
-	broken *trouble.Log // of the connection
-	stale  uint32       // the server's number of a connection that went silent, 0 when there is none
-	still  standstill
+// pace is when things that need not be done at each event were last done.
+type pace struct {
+	still standstill
 	// reported is when Next last returned, noted when State was last written.
 	reported, noted time.Time
-	server          *server
 }
 
 // Open connects for the first time and checks that the server can be streamed from. An error that is ErrCannotStream says
@@ -79,21 +90,24 @@ func (a *Asker) Open(ctx context.Context, log zerolog.Logger, observe Observer) 
 	if observe == nil {
 		observe = NopObserver{}
 	}
+	log = log.With().Str("component", "canal").Logger()
 	closing := make(chan struct{})
 	r := &Reader{
-		cfg: cfg, log: log.With().Str("component", "canal").Logger(), observe: observe, patterns: patterns.Excluding(cfg.History),
-		meta: a.until(closing), closing: closing,
-		backoff: retry.Doubling(100*time.Millisecond, 10*time.Second).Attempts(),
+		cfg: cfg, log: log, meta: a.until(closing), link: link{closing: closing},
+		attempts: attempts{
+			observe: observe, backoff: retry.Doubling(100*time.Millisecond, 10*time.Second).Attempts(),
+			broken: trouble.New(log, trouble.Texts{
+				Fails: "binlog connection lost, reconnecting", Works: "binlog connection stands again",
+				Level: zerolog.WarnLevel,
+			}),
+		},
 	}
-	r.broken = trouble.New(r.log, trouble.Texts{
-		Fails: "binlog connection lost, reconnecting", Works: "binlog connection stands again", Level: zerolog.WarnLevel,
-	})
 	if err := r.check(ctx); err != nil {
 		return nil, err
 	}
 	r.dispatch = assemble.New(assemble.Config{
-		Flavor: r.server.flavor(), Tables: r.patterns, Columns: r.cfg.Columns, Statuses: r.cfg.Statuses,
-		BufferBytes: r.cfg.BufferBytes, SpillDir: r.cfg.SpillDir, Closing: r.closing,
+		Flavor: r.server.flavor(), Tables: patterns.Excluding(cfg.History).FoldCase(r.server.FoldNames), Columns: r.cfg.Columns, Statuses: r.cfg.Statuses,
+		BufferBytes: r.cfg.BufferBytes, SpillDir: r.cfg.SpillDir, Closing: r.link.closing,
 		Waiting: func(what string) { r.state.set(func(s *State) { s.Waiting = what }) },
 	}, r.meta, r.log)
 	return r, nil
@@ -118,7 +132,6 @@ func (r *Reader) check(ctx context.Context) error {
 		return err
 	}
 	r.server = s
-	r.patterns = r.patterns.FoldCase(s.FoldNames)
 	return nil
 }
 
@@ -168,16 +181,16 @@ func (r *Reader) State() State { return r.state.get() }
 
 // Close ends the stream. A Next that waits returns. Transactions that were handed out stay usable.
 func (r *Reader) Close() error {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
+	r.link.mu.Lock()
+	if r.link.closed {
+		r.link.mu.Unlock()
 		return nil
 	}
-	r.closed = true
-	close(r.closing)
-	ses := r.session
-	r.session = nil
-	r.mu.Unlock()
+	r.link.closed = true
+	close(r.link.closing)
+	ses := r.link.session
+	r.link.session = nil
+	r.link.mu.Unlock()
 	if ses != nil {
 		ses.close()
 	}

@@ -32,13 +32,13 @@ type standstill struct {
 // RESET BINARY LOGS (RESET MASTER) leaves the connection on a file that is gone, and the heartbeats go on for ever. It
 // returns *PositionLost when the binlog is another one, errStandstill when a new connection may help.
 func (r *Reader) checkEnd(ctx context.Context, now time.Time) error {
-	s := &r.still
+	s := &r.pace.still
 	file, pos, open := r.dispatch.Read()
 	if open || now.Sub(s.looked) < standstillPause {
 		return nil
 	}
 	s.looked = now
-	ctx, cancel := untilClosed(ctx, r.closing)
+	ctx, cancel := untilClosed(ctx, r.link.closing)
 	defer cancel()
 	server, err := readServer(ctx, r.meta)
 	if err != nil || server.id != r.server.id {

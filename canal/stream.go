@@ -38,7 +38,7 @@ func (r *Reader) Stream(_ context.Context, from position.Position) error {
 	if err := r.dispatch.StartAt(from); err != nil {
 		return fmt.Errorf("stream from %s: %w", from, err)
 	}
-	r.cursor, r.stuck, r.reported = cursor, 0, time.Time{}
+	r.cursor, r.attempts.stuck, r.pace.reported = cursor, 0, time.Time{}
 	r.state.set(func(s *State) { s.Read = position.End{File: from.File, Pos: from.Pos} })
 	return nil
 }
@@ -84,7 +84,7 @@ func (r *Reader) event(ctx context.Context, ses *session) (*replication.BinlogEv
 	if !r.dispatch.HasProgress() {
 		return ses.streamer.GetEvent(ctx)
 	}
-	soon, cancel := context.WithDeadline(ctx, r.reported.Add(progressPause))
+	soon, cancel := context.WithDeadline(ctx, r.pace.reported.Add(progressPause))
 	defer cancel()
 	ev, err := ses.streamer.GetEvent(soon)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
@@ -116,7 +116,7 @@ func (r *Reader) take(ctx context.Context, ev *replication.BinlogEvent) (t *asse
 		}
 	}
 	caughtUp, now := r.dispatch.CaughtUp(), time.Now()
-	if t == nil && r.dispatch.HasProgress() && (caughtUp || now.Sub(r.reported) >= progressPause) {
+	if t == nil && r.dispatch.HasProgress() && (caughtUp || now.Sub(r.pace.reported) >= progressPause) {
 		t = r.dispatch.Progress()
 	}
 	if t == nil && caughtUp {
@@ -124,7 +124,7 @@ func (r *Reader) take(ctx context.Context, ev *replication.BinlogEvent) (t *asse
 			return nil, err
 		}
 	}
-	if t == nil && !caughtUp && now.Sub(r.noted) < notePause {
+	if t == nil && !caughtUp && now.Sub(r.pace.noted) < notePause {
 		return nil, nil
 	}
 	if err := r.report(t, caughtUp, now); err != nil {
@@ -138,14 +138,14 @@ func (r *Reader) take(ctx context.Context, ev *replication.BinlogEvent) (t *asse
 
 // report notes what is returned.
 func (r *Reader) report(t *assemble.Transaction, caughtUp bool, now time.Time) error {
-	r.noted = now
+	r.pace.noted = now
 	if t != nil {
 		if err := r.cursor.Advance(t.End); err != nil {
 			return err
 		}
-		r.reported = now
-		r.stuck = 0
-		r.backoff.Reset()
+		r.pace.reported = now
+		r.attempts.stuck = 0
+		r.attempts.backoff.Reset()
 	}
 	r.state.set(func(s *State) {
 		s.LastEvent, s.CaughtUp = now, caughtUp
@@ -163,9 +163,9 @@ func (r *Reader) report(t *assemble.Transaction, caughtUp bool, now time.Time) e
 // connected returns the session, and makes one if there is none, however long it takes.
 func (r *Reader) connected(ctx context.Context) (*session, error) {
 	for {
-		r.mu.Lock()
-		ses, closed := r.session, r.closed
-		r.mu.Unlock()
+		r.link.mu.Lock()
+		ses, closed := r.link.session, r.link.closed
+		r.link.mu.Unlock()
 		switch {
 		case closed:
 			return nil, errClosed
@@ -184,7 +184,7 @@ func (r *Reader) connected(ctx context.Context) (*session, error) {
 
 // connect asks the server whether it can go on from the cursor, and starts a session there.
 func (r *Reader) connect(ctx context.Context) error {
-	ctx, cancel := untilClosed(ctx, r.closing)
+	ctx, cancel := untilClosed(ctx, r.link.closing)
 	defer cancel()
 	f, s, err := decided(ctx, r.meta, r.cursor.Position())
 	if err != nil {
@@ -212,15 +212,15 @@ func (r *Reader) connect(ctx context.Context) error {
 	if err != nil {
 		return plain.Error(err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
+	r.link.mu.Lock()
+	defer r.link.mu.Unlock()
+	if r.link.closed {
 		ses.close()
 		return errClosed
 	}
-	r.session, r.server = ses, f.server
+	r.link.session, r.server = ses, f.server
 	r.state.connected(time.Now())
-	r.broken.Note(nil)
+	r.attempts.broken.Note(nil)
 	r.log.Info().Str("position", s.Position.String()).Str("server", s.Position.Server).Str("version", f.server.Version).
 		Msg("streaming")
 	return nil
@@ -234,7 +234,7 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	select {
-	case <-r.closing:
+	case <-r.link.closing:
 		return errClosed
 	default:
 	}
@@ -246,25 +246,25 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 	}
 	reason := reasonOf(err)
 	if reason == words.ReconnectTimeout {
-		r.stale = id
+		r.attempts.stale = id
 	}
 	r.state.disconnected(time.Now(), reason, err)
-	r.observe.Reconnect(reason)
+	r.attempts.observe.Reconnect(reason)
 	if reason == words.ReconnectFatal || reason == words.ReconnectMalformed {
-		if r.stuck++; r.stuck >= stuckLimit {
+		if r.attempts.stuck++; r.attempts.stuck >= stuckLimit {
 			recovery, detail := fatalDetail(err)
 			return &PositionLost{Reason: recovery, Detail: detail}
 		}
 	}
-	r.broken.Note(fmt.Errorf("%s: %s", reason, plain.Text(err)))
+	r.attempts.broken.Note(fmt.Errorf("%s: %s", reason, plain.Text(err)))
 	return r.pause(ctx)
 }
 
 // pause waits before the next attempt.
 func (r *Reader) pause(ctx context.Context) error {
-	waiting, cancel := untilClosed(ctx, r.closing)
+	waiting, cancel := untilClosed(ctx, r.link.closing)
 	defer cancel()
-	if err := retry.Wait(waiting, r.backoff.Next()); err != nil {
+	if err := retry.Wait(waiting, r.attempts.backoff.Next()); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -276,10 +276,10 @@ func (r *Reader) pause(ctx context.Context) error {
 // endSession ends the session if there is one, and drops the transaction that it left half-read. It returns how the
 // server calls the connection.
 func (r *Reader) endSession() (id uint32) {
-	r.mu.Lock()
-	ses := r.session
-	r.session = nil
-	r.mu.Unlock()
+	r.link.mu.Lock()
+	ses := r.link.session
+	r.link.session = nil
+	r.link.mu.Unlock()
 	if ses != nil {
 		id = ses.connectionID()
 		ses.close()
@@ -291,8 +291,8 @@ func (r *Reader) endSession() (id uint32) {
 // killStale ends the connection that went silent: the server does not know yet that nobody listens, and goes on sending
 // for minutes. It is ours only if it still sends a binlog: the number may belong to somebody else by now.
 func (r *Reader) killStale(ctx context.Context) {
-	id := r.stale
-	if r.stale = 0; id == 0 {
+	id := r.attempts.stale
+	if r.attempts.stale = 0; id == 0 {
 		return
 	}
 	result, err := r.meta.Query(ctx, "SHOW PROCESSLIST")

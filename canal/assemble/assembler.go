@@ -17,29 +17,33 @@ import (
 // commit; nothing of it is seen before. Between two transactions the place is a boundary, where the stream may be
 // resumed.
 type assembler struct {
-	flavor string
-	limit  int
-	dir    string
-	log    zerolog.Logger
-
-	file string
-	pos  uint64
-	// end is the last boundary that was handed out, or where the stream started.
-	end position.End
-	// learn: the complete set of GTIDs is not known, so the one at the head of a file is passed on.
-	learn bool
+	reading
+	limit int
+	dir   string
+	log   zerolog.Logger
 	// expect is how many rows the last transaction of ours had: the next one is likely to be like it.
-	expect   int
-	executed string
-	delta    gtid.Set // transactions since end
+	expect int
 
 	txn  *openTransaction
 	next gtid.ID // of the open transaction
-	last time.Time
-	// moved: there is a boundary beyond end.
-	moved bool
 	// prepared are the XA transactions seen prepared.
 	prepared map[string]preparedXA
+}
+
+// reading is up to where the binlog was read, and what of that was not handed out yet.
+type reading struct {
+	flavor string
+	file   string
+	pos    uint64
+	// end is the last boundary that was handed out, or where the stream started.
+	end position.End
+	// learn: the complete set of GTIDs is not known, so the one at the head of a file is passed on.
+	learn    bool
+	executed string
+	delta    gtid.Set  // transactions since end
+	last     time.Time // when the last of them was committed
+	// moved: there is a boundary beyond end.
+	moved bool
 }
 
 // maxExpect bounds the room made for a transaction's rows before they come.

@@ -30,7 +30,7 @@ func New(cfg Config, server Server, log zerolog.Logger) *Dispatcher {
 	parser := newParser(cfg.Flavor)
 	return &Dispatcher{
 		parser: parser, log: log,
-		asm: &assembler{flavor: cfg.Flavor, limit: cfg.BufferBytes, dir: cfg.SpillDir, log: log},
+		asm: &assembler{reading: reading{flavor: cfg.Flavor}, limit: cfg.BufferBytes, dir: cfg.SpillDir, log: log},
 		dec: newDecoder(cfg, parser, server, log), unknown: make(map[replication.EventType]bool),
 	}
 }

@@ -10,21 +10,26 @@ import (
 
 // openTransaction is a transaction whose commit has not been seen.
 type openTransaction struct {
+	xaPart
 	rows       *rowBuffer
 	missed     map[string]int
 	kick       bool
 	began      bool // its BEGIN was seen, or there will be none
 	standalone bool // a MariaDB transaction of a single statement, without commit event
-	xa         bool
-	touched    bool // one of our tables is in it
-	xid        string
-	xaRows     int // rows inserted or updated in our tables, of an XA transaction
 	revived    revived
 	altered    bool // a statement names one of our tables
 	committed  time.Time
 	exact      bool // committed is the time of the commit, to the microsecond
 	saves      []savepoint
 	unproven   []*tableState // tables with rows in it whose columns are not certain yet
+}
+
+// xaPart is what matters of a transaction that may be an XA transaction.
+type xaPart struct {
+	xa      bool
+	xid     string
+	xaRows  int  // rows inserted or updated in our tables, of an XA transaction
+	touched bool // one of our tables is in it
 }
 
 // savepoint is a place in an open transaction to which it may be rolled back.
