@@ -92,13 +92,13 @@ func (a *Asker) readBegun(ctx context.Context, f *facts, file string) (time.Time
 		return time.Time{}, false
 	}
 	from := position.Position{Flavor: f.server.flavor(), File: file, Pos: firstEvent}
-	ses, err := startSession(ctx, cfg, settings, f.server, from, f.placed(from), zerolog.Nop())
+	conn, err := dialStream(ctx, cfg, settings, f.server, from, f.placed(from), zerolog.Nop())
 	if err != nil {
 		return time.Time{}, false
 	}
-	defer ses.close()
+	defer conn.close()
 	for range 4 {
-		ev, err := ses.streamer.GetEvent(ctx)
+		ev, err := conn.streamer.GetEvent(ctx)
 		if err != nil {
 			return time.Time{}, false
 		}

@@ -133,13 +133,13 @@ func NextEvent(ctx context.Context, cfg Config, from position.Position) (at time
 	if err != nil {
 		return time.Time{}, false, err
 	}
-	ses, err := startSession(bounded, cfg, settings, f.server, start.Position, f.placed(start.Position), zerolog.Nop())
+	conn, err := dialStream(bounded, cfg, settings, f.server, start.Position, f.placed(start.Position), zerolog.Nop())
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("read the event at %s: %w", from, plain.Error(err))
 	}
-	defer ses.close()
+	defer conn.close()
 	for {
-		event, err := ses.streamer.GetEvent(bounded)
+		event, err := conn.streamer.GetEvent(bounded)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			return time.Time{}, false, nil
 		}

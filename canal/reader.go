@@ -38,9 +38,9 @@ type Reader struct {
 
 // link is the connection that carries the binlog, which Close ends from outside.
 type link struct {
-	mu      sync.Mutex
-	session *session
-	closed  bool
+	mu         sync.Mutex
+	connection *connection
+	closed     bool
 	// closing ends what waits in Next.
 	closing chan struct{}
 }
@@ -188,11 +188,11 @@ func (r *Reader) Close() error {
 	}
 	r.link.closed = true
 	close(r.link.closing)
-	ses := r.link.session
-	r.link.session = nil
+	conn := r.link.connection
+	r.link.connection = nil
 	r.link.mu.Unlock()
-	if ses != nil {
-		ses.close()
+	if conn != nil {
+		conn.close()
 	}
 	r.nextMu.Lock()
 	defer r.nextMu.Unlock()

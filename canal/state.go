@@ -71,7 +71,7 @@ func (k *stateKeeper) disconnected(now time.Time, reason string, err error) {
 	})
 }
 
-// Observer is told what the reader can't return. Its methods must not block; they are called from Next's goroutine.
+// Observer gets what the reader can't return. Its methods must not block; they are called from Next's goroutine.
 type Observer interface {
 	// Reconnect: the connection was lost for the reason, one of words.Reconnects(), and is being replaced.
 	Reconnect(reason string)

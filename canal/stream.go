@@ -23,14 +23,15 @@ const progressPause = 200 * time.Millisecond
 // notePause is the time between two looks at the clock for State while a large transaction is being read.
 const notePause = 100 * time.Millisecond
 
-// stuckLimit is how many sessions may fail at one place, for a reason that may be the place's, before it is given up.
+// stuckLimit is how many connections may fail at one position, for a reason that may be the position's, before it is given
+// up.
 const stuckLimit = 3
 
 // Stream starts, or starts again elsewhere. The server is not asked before Next.
 func (r *Reader) Stream(_ context.Context, from position.Position) error {
 	r.nextMu.Lock()
 	defer r.nextMu.Unlock()
-	r.endSession()
+	r.endConnection()
 	cursor, err := NewCursor(from)
 	if err != nil {
 		return err
@@ -43,7 +44,7 @@ func (r *Reader) Stream(_ context.Context, from position.Position) error {
 	return nil
 }
 
-// Next returns the next transaction that has something in it for us, or an empty one that tells progress. It blocks, and
+// Next returns the next transaction that has something in it for us, or an empty one that reports progress. It blocks, and
 // replaces broken connections by itself. It returns *PositionLost when the server can't go on from the position, an error
 // of ctx, or an error after Close.
 func (r *Reader) Next(ctx context.Context) (*assemble.Transaction, error) {
@@ -53,18 +54,18 @@ func (r *Reader) Next(ctx context.Context) (*assemble.Transaction, error) {
 		return nil, errors.New("binlog reader was not started: call Stream first")
 	}
 	for {
-		ses, err := r.connected(ctx)
+		conn, err := r.connected(ctx)
 		if err != nil {
 			return nil, err
 		}
-		ev, err := r.event(ctx, ses)
+		ev, err := r.event(ctx, conn)
 		if err != nil && ctx.Err() != nil {
-			return nil, ctx.Err() // the session stays: a Next with another context goes on
+			return nil, ctx.Err() // the connection stays: a Next with another context goes on
 		}
 		var t *assemble.Transaction
 		if err == nil {
 			handling, done := steadily(ctx)
-			t, err = r.take(handling, ev)
+			t, err = r.handle(handling, ev)
 			done()
 		}
 		switch {
@@ -78,15 +79,15 @@ func (r *Reader) Next(ctx context.Context) (*assemble.Transaction, error) {
 	}
 }
 
-// event returns the next event, nil when none has come by the time that progress is to be told: an idle server shows only by its
+// event returns the next event, nil when none has come by the time that progress is due: an idle server shows only by its
 // heartbeats, of which the first comes a whole period after the last event, that there is no more.
-func (r *Reader) event(ctx context.Context, ses *session) (*replication.BinlogEvent, error) {
+func (r *Reader) event(ctx context.Context, conn *connection) (*replication.BinlogEvent, error) {
 	if !r.dispatch.HasProgress() {
-		return ses.streamer.GetEvent(ctx)
+		return conn.streamer.GetEvent(ctx)
 	}
 	soon, cancel := context.WithDeadline(ctx, r.pace.reported.Add(progressPause))
 	defer cancel()
-	ev, err := ses.streamer.GetEvent(soon)
+	ev, err := conn.streamer.GetEvent(soon)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil, nil
 	}
@@ -108,8 +109,8 @@ func steadily(ctx context.Context) (context.Context, context.CancelFunc) {
 	return steady, func() { stop(); cancel() }
 }
 
-// take handles an event, or nil for none, and returns what Next is to return, if anything.
-func (r *Reader) take(ctx context.Context, ev *replication.BinlogEvent) (t *assemble.Transaction, err error) {
+// handle handles an event, or nil for none, and returns what Next is to return, if anything.
+func (r *Reader) handle(ctx context.Context, ev *replication.BinlogEvent) (t *assemble.Transaction, err error) {
 	if ev != nil {
 		if t, err = r.dispatch.Handle(ctx, ev); err != nil {
 			return nil, err
@@ -160,17 +161,17 @@ func (r *Reader) report(t *assemble.Transaction, caughtUp bool, now time.Time) e
 	return nil
 }
 
-// connected returns the session, and makes one if there is none, however long it takes.
-func (r *Reader) connected(ctx context.Context) (*session, error) {
+// connected returns the connection, and makes one if there is none, however long it takes.
+func (r *Reader) connected(ctx context.Context) (*connection, error) {
 	for {
 		r.link.mu.Lock()
-		ses, closed := r.link.session, r.link.closed
+		conn, closed := r.link.connection, r.link.closed
 		r.link.mu.Unlock()
 		switch {
 		case closed:
 			return nil, errClosed
-		case ses != nil:
-			return ses, nil
+		case conn != nil:
+			return conn, nil
 		}
 		err := r.connect(ctx)
 		if err == nil {
@@ -182,7 +183,7 @@ func (r *Reader) connected(ctx context.Context) (*session, error) {
 	}
 }
 
-// connect asks the server whether it can go on from the cursor, and starts a session there.
+// connect asks the server whether it can go on from the cursor, and starts to stream there.
 func (r *Reader) connect(ctx context.Context) error {
 	ctx, cancel := untilClosed(ctx, r.link.closing)
 	defer cancel()
@@ -208,17 +209,17 @@ func (r *Reader) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ses, err := startSession(ctx, r.cfg, settings, f.server, s.Position, f.placed(s.Position), r.log)
+	conn, err := dialStream(ctx, r.cfg, settings, f.server, s.Position, f.placed(s.Position), r.log)
 	if err != nil {
 		return plain.Error(err)
 	}
 	r.link.mu.Lock()
 	defer r.link.mu.Unlock()
 	if r.link.closed {
-		ses.close()
+		conn.close()
 		return errClosed
 	}
-	r.link.session, r.server = ses, f.server
+	r.link.connection, r.server = conn, f.server
 	r.state.connected(time.Now())
 	r.attempts.broken.Note(nil)
 	r.log.Info().Str("position", s.Position.String()).Str("server", s.Position.Server).Str("version", f.server.Version).
@@ -226,10 +227,10 @@ func (r *Reader) connect(ctx context.Context) error {
 	return nil
 }
 
-// failed ends the session after an error, and waits before the next one. What it returns ends Next.
+// failed ends the connection after an error, and waits before the next one. What it returns ends Next.
 func (r *Reader) failed(ctx context.Context, err error) error {
-	// An event is half handled, so the session can't go on.
-	id := r.endSession()
+	// An event is half handled, so the connection can't go on.
+	id := r.endConnection()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -273,16 +274,16 @@ func (r *Reader) pause(ctx context.Context) error {
 	return nil
 }
 
-// endSession ends the session if there is one, and drops the transaction that it left half-read. It returns how the
+// endConnection ends the connection if there is one, and drops the transaction that it left half-read. It returns how the
 // server calls the connection.
-func (r *Reader) endSession() (id uint32) {
+func (r *Reader) endConnection() (id uint32) {
 	r.link.mu.Lock()
-	ses := r.link.session
-	r.link.session = nil
+	conn := r.link.connection
+	r.link.connection = nil
 	r.link.mu.Unlock()
-	if ses != nil {
-		id = ses.connectionID()
-		ses.close()
+	if conn != nil {
+		id = conn.connectionID()
+		conn.close()
 	}
 	r.dispatch.Discard()
 	return id

@@ -11,10 +11,10 @@ import (
 	"example.com/outbox-relay/internal/words"
 )
 
-// assembler gathers what belongs to one transaction until its commit event, and keeps the place in the binlog.
+// assembler gathers what belongs to one transaction until its commit event, and keeps the position in the binlog.
 //
 // A transaction begins with its GTID event (MySQL has one also for transactions without a GTID) and is open until its
-// commit; nothing of it is seen before. Between two transactions the place is a boundary, where the stream may be
+// commit; nothing of it is seen before. Between two transactions the position is a boundary, where the stream may be
 // resumed.
 type assembler struct {
 	reading
@@ -105,7 +105,7 @@ func (a *assembler) commit() *Transaction {
 	if t.empty() {
 		return nil
 	}
-	t.End = a.take()
+	t.End = a.handOut()
 	return t
 }
 
@@ -121,14 +121,14 @@ func (a *assembler) rollback() {
 	a.boundary()
 }
 
-// boundary notes that the present place is between two transactions.
+// boundary notes that the present position is between two transactions.
 func (a *assembler) boundary() { a.moved = true }
 
-// take returns the present boundary as the end of what was read so far.
-func (a *assembler) take() position.End {
+// handOut returns the present boundary as the end of what was read so far.
+func (a *assembler) handOut() position.End {
 	end := position.End{File: a.file, Pos: a.pos, Executed: a.executed}
 	if before, err := position.Compare(end.File, end.Pos, a.end.File, a.end.Pos); err == nil && before < 0 {
-		// A stream that was started by GTID begins to read before the place where the last one ended.
+		// A stream that was started by GTID begins to read before the position where the last one ended.
 		end.File, end.Pos = a.end.File, a.end.Pos
 	}
 	if !a.delta.Empty() {
@@ -144,12 +144,13 @@ func (a *assembler) take() position.End {
 	return end
 }
 
-// untold reports whether progress would return something: the present place is a boundary that nobody was told of.
-func (a *assembler) untold() bool { return a.moved && a.txn == nil }
+// unreported reports whether progress would return something: the present position is a boundary that was not handed
+// out.
+func (a *assembler) unreported() bool { return a.moved && a.txn == nil }
 
 // progress returns an empty transaction when the boundary has moved, nil when it has not.
 func (a *assembler) progress() *Transaction {
-	if !a.untold() {
+	if !a.unreported() {
 		return nil
 	}
 	if a.delta.Empty() && a.executed == "" {
@@ -158,13 +159,13 @@ func (a *assembler) progress() *Transaction {
 			return nil
 		}
 	}
-	return &Transaction{End: a.take(), CommittedAt: a.last}
+	return &Transaction{End: a.handOut(), CommittedAt: a.last}
 }
 
-// ErrNoTransaction is a rows event outside of any transaction: the stream was started at a place that is no boundary.
+// ErrNoTransaction is a rows event outside of any transaction: the stream was started at a position that is no boundary.
 var ErrNoTransaction = errors.New("rows outside of a transaction: the position is not between two transactions")
 
-// joined returns a set and what came after it. Both are the server's own and so well-formed; if not, the set is not told.
+// joined returns a set and what came after it. Both are the server's own and so well-formed; if not, it returns "".
 func joined(flavor, text string, delta gtid.Set) string {
 	set, err := gtid.Parse(flavor, text)
 	if err != nil {

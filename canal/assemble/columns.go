@@ -22,7 +22,7 @@ func readColumns(ctx context.Context, server Server, t outbox.Table) ([]mysql.Co
 	return columns, nil
 }
 
-// tableGone tells why a table shows no columns: it is gone, or the user may not see it. The latter is an error.
+// tableGone reports why a table shows no columns: it is gone, or the user may not see it. The latter is an error.
 func tableGone(ctx context.Context, server Server, t outbox.Table) (bool, error) {
 	_, err := server.Query(ctx, "SELECT 1 FROM "+mysql.Identifier(t.Database)+"."+mysql.Identifier(t.Name)+" LIMIT 0")
 	switch mysql.Code(err) {
@@ -36,7 +36,7 @@ func tableGone(ctx context.Context, server Server, t outbox.Table) (bool, error)
 	return false, fmt.Errorf("look at %s: %w", t, errRetry)
 }
 
-// errRetry asks for the same once more.
+// errRetry means that the same is to be queried once more.
 var errRetry = errors.New("the table changed meanwhile")
 
 // fits reports whether a column of the binlog can be this one: by its type, and by the length where the type has one.

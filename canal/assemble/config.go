@@ -15,7 +15,7 @@ type Config struct {
 	Tables   mysql.Patterns
 	Columns  outbox.Columns
 	Statuses outbox.Statuses
-	// BufferBytes bounds the memory that one transaction's rows take. What is above goes to a file in SpillDir ("": the
+	// BufferBytes bounds the memory that one transaction's rows need. What is above goes to a file in SpillDir ("": the
 	// system's temporary folder), which has no name and is gone when the transaction is closed.
 	BufferBytes int
 	SpillDir    string

@@ -43,7 +43,7 @@ func (d *Dispatcher) listed(ev *replication.BinlogEvent) error {
 	return nil
 }
 
-// stamp gives the open transaction the time of its last statement, the commit, unless its GTID event told it exactly.
+// stamp gives the open transaction the time of its last statement, the commit, unless its GTID event has it exactly.
 func (d *Dispatcher) stamp(ev *replication.BinlogEvent) {
 	if txn := d.asm.txn; txn != nil && !txn.exact && ev.Header.Timestamp != 0 {
 		txn.committed = time.Unix(int64(ev.Header.Timestamp), 0)

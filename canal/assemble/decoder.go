@@ -28,7 +28,7 @@ type decoder struct {
 	tables map[uint64]*tableState
 	// lastWarned bounds the logging of what is left to the sweeper.
 	lastWarned time.Time
-	// waiting is told what is waited for, "" when that is over; waited adds up the time.
+	// waiting is called with what is waited for, "" when that is over; waited adds up the time.
 	waiting func(what string)
 	waited  time.Duration
 	columns *trouble.Log // of reading them
@@ -159,7 +159,7 @@ func (d *decoder) rows(ctx context.Context, ev *replication.BinlogEvent, inside 
 	return job.run(ctx)
 }
 
-// kindOf tells inserts, updates and deletes apart.
+// kindOf returns whether rows are inserted, updated or deleted.
 func kindOf(t replication.EventType) replication.EnumRowsEventType {
 	switch t {
 	case replication.WRITE_ROWS_EVENTv0, replication.WRITE_ROWS_EVENTv1, replication.WRITE_ROWS_EVENTv2,
@@ -173,7 +173,7 @@ func kindOf(t replication.EventType) replication.EnumRowsEventType {
 	}
 }
 
-// mappingOf returns the table's mapping. When the server can't be asked for the columns it waits and asks again: to skip
+// mappingOf returns the table's mapping. When the server can't be queried for the columns it waits and tries again: to skip
 // the rows would lose them. It returns nil when the rows can't be mapped.
 func (d *decoder) mappingOf(ctx context.Context, st *tableState) (*mapping, error) {
 	if st.mapping != nil {
@@ -194,7 +194,7 @@ func (d *decoder) mappingOf(ctx context.Context, st *tableState) (*mapping, erro
 	return mp, nil
 }
 
-// warn tells of rows left to the sweeper, not too often.
+// warn logs that rows are left to the sweeper, not too often.
 func (d *decoder) warn(t outbox.Table, rows int, detail string) {
 	if now := time.Now(); now.Sub(d.lastWarned) > warnPause {
 		d.lastWarned = now

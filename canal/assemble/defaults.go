@@ -13,7 +13,7 @@ import (
 )
 
 // fill gives the columns that an insert's image leaves out (binlog_row_image is not FULL) the values that the table gives
-// them. It returns *unmapped when a value can't be told.
+// them. It returns *unmapped when a value is not known.
 func (m *mapper) fill(ctx context.Context, mp *mapping, t outbox.Table, image lean.Image) error {
 	for f := range numFields {
 		if image[f].State != lean.Absent || mp.index[f] < 0 {
@@ -41,7 +41,7 @@ func (m *mapper) fill(ctx context.Context, mp *mapping, t outbox.Table, image le
 	return nil
 }
 
-// valueOf returns what a row that doesn't name the column has in it; ok is false when that can't be told.
+// valueOf returns what a row that doesn't name the column has in it; ok is false when that is not known.
 func valueOf(c *mysql.Column) (v lean.Value, ok bool) {
 	text, kind := c.Literal()
 	switch {

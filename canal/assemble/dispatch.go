@@ -48,7 +48,7 @@ func (d *Dispatcher) Handle(ctx context.Context, ev *replication.BinlogEvent) (*
 func (d *Dispatcher) Progress() *Transaction { return d.waited(d.asm.progress()) }
 
 // HasProgress reports whether Progress may return something.
-func (d *Dispatcher) HasProgress() bool { return d.asm.untold() }
+func (d *Dispatcher) HasProgress() bool { return d.asm.unreported() }
 
 // CaughtUp reports whether the server said with the last event that it has nothing more to send.
 func (d *Dispatcher) CaughtUp() bool { return d.caughtUp }
@@ -79,7 +79,7 @@ func (d *Dispatcher) handle(ctx context.Context, ev *replication.BinlogEvent) (*
 	return d.event(ctx, ev, false)
 }
 
-// advance moves the place behind the event. The event tells the lower 32 bits only.
+// advance moves the position behind the event, which has the lower 32 bits only.
 func (d *Dispatcher) advance(h *replication.EventHeader) {
 	if h.LogPos == 0 || h.Flags&replication.LOG_EVENT_ARTIFICIAL_F != 0 {
 		return
@@ -99,7 +99,7 @@ func (d *Dispatcher) rotate(e *replication.RotateEvent) {
 	a := d.asm
 	file := string(e.NextLogName)
 	if d.fresh {
-		// Where the server begins to read: with GTIDs, before the place where we want to go on.
+		// Where the server begins to read: with GTIDs, before the position where we want to go on.
 		d.fresh, a.file, a.pos = false, file, e.Position
 		return
 	}
@@ -159,7 +159,7 @@ func (d *Dispatcher) commit(ctx context.Context) (*Transaction, error) {
 	return d.asm.commit(), nil
 }
 
-// payload handles the events of a compressed transaction. They have no place of their own: the transaction ends where
+// payload handles the events of a compressed transaction. They have no position of their own: the transaction ends where
 // the event that holds it ends.
 func (d *Dispatcher) payload(ctx context.Context, ev *replication.BinlogEvent) (*Transaction, error) {
 	var ended *Transaction

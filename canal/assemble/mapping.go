@@ -18,7 +18,7 @@ import (
 type mapping struct {
 	plan  *lean.Plan
 	index [numFields]int // column of each field in the image, -1 where the table has none
-	// columns is what information_schema says, nil when the binlog told the names and nothing had to be asked.
+	// columns is what information_schema says, nil when the binlog had the names and nothing had to be queried.
 	columns []mysql.Column
 	// unproven are fields that share the look of another column: were the columns in another order when the rows were
 	// written, nothing in the images would show it. Rows are compared with the table before such a mapping is trusted.
@@ -42,7 +42,7 @@ type mapper struct {
 }
 
 // mapTable makes the mapping for a table map. An *unmapped error means that it can't be made, any other that the server
-// could not be asked.
+// could not be queried.
 func (m *mapper) mapTable(ctx context.Context, t outbox.Table, tm *replication.TableMapEvent) (*mapping, error) {
 	names, columns, err := m.columnNames(ctx, t, tm)
 	if err != nil {
@@ -77,7 +77,7 @@ func (m *mapper) mapTable(ctx context.Context, t outbox.Table, tm *replication.T
 	return mp, nil
 }
 
-// columnNames returns the names of the columns in the image: as the binlog tells them, else as the server knows them
+// columnNames returns the names of the columns in the image: as the binlog has them, else as the server knows them
 // now, provided that number and types agree.
 func (m *mapper) columnNames(ctx context.Context, t outbox.Table, tm *replication.TableMapEvent) ([]string, []mysql.Column, error) {
 	if len(tm.ColumnName) > 0 && uint64(len(tm.ColumnName)) == tm.ColumnCount {

@@ -32,7 +32,7 @@ type xaPart struct {
 	touched bool // one of our tables is in it
 }
 
-// savepoint is a place in an open transaction to which it may be rolled back.
+// savepoint is a state of an open transaction to which it may be rolled back.
 type savepoint struct {
 	name   string
 	rows   bufferMark

@@ -10,7 +10,7 @@ import (
 	"example.com/outbox-relay/canal/plain"
 )
 
-// parser takes single events apart, with go-mysql's help. Which events are worth it is the caller's decision: the syncer
+// parser decodes single events, with go-mysql's help. Which events are worth it is the caller's decision: the syncer
 // hands them out unparsed. The library panics on some malformed events; here that is an error.
 type parser struct {
 	outer *replication.BinlogParser
@@ -46,12 +46,12 @@ func newParser(flavor string) *parser {
 // ErrMalformed is returned for a binlog event that can't be read.
 var ErrMalformed = errors.New("malformed binlog event")
 
-// malformed wraps ErrMalformed with the event's type and place, never with its content.
+// malformed wraps ErrMalformed with the event's type and position, never with its content.
 func malformed(h *replication.EventHeader, what string) error {
 	return fmt.Errorf("%w: %s ending at %d: %s", ErrMalformed, h.EventType, h.LogPos, what)
 }
 
-// parse decodes an event; inside tells whether it came out of a compressed transaction.
+// parse decodes an event; inside means that it came out of a compressed transaction.
 func (p *parser) parse(ev *replication.BinlogEvent, inside bool) (event replication.Event, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -90,7 +90,7 @@ func payloadData(body []byte) (data []byte, compression uint64, err error) {
 	}
 }
 
-// lengthSize is how many bytes a length-encoded number takes.
+// lengthSize is how many bytes a length-encoded number has.
 func lengthSize(first byte) int {
 	switch first {
 	case 0xfc:

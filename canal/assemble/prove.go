@@ -78,7 +78,7 @@ func (m *mapper) prove(ctx context.Context, mp *mapping, t outbox.Table, rows []
 	byID := make(map[string]*outbox.Row, len(rows))
 	ids := make([]string, 0, len(rows))
 	for i := range rows {
-		// Whether the column is signed makes no difference to who is asked for both.
+		// Whether the column is signed makes no difference when both are queried.
 		for _, id := range []string{strconv.FormatUint(rows[i].ID, 10), strconv.FormatInt(int64(rows[i].ID), 10)} {
 			if byID[id] == nil {
 				byID[id] = &rows[i]
@@ -141,8 +141,8 @@ func fieldText(row *outbox.Row, f field) string {
 	}
 }
 
-// sameShape reports whether two columns of a table look alike in the binlog: an image whose columns changed places among
-// such columns can't be told from one whose columns did not.
+// sameShape reports whether two columns of a table look alike in the binlog: an image whose columns were exchanged among
+// such columns can't be distinguished from one whose columns did not.
 func sameShape(tm *replication.TableMapEvent, a, b int) bool {
 	if tm.ColumnType[a] != tm.ColumnType[b] || tm.ColumnMeta[a] != tm.ColumnMeta[b] {
 		return false

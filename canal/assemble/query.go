@@ -61,7 +61,7 @@ func (d *Dispatcher) statement(stmt statement.Statement, database, query []byte)
 	switch {
 	case found.Table && stmt.Kind == statement.Write:
 		txn.miss(words.MissedStatement, 1)
-		d.log.Warn().Str("position", d.place()).
+		d.log.Warn().Str("position", d.position()).
 			Msg("a statement changed a local message table without row events, the sweeper looks for its rows: set binlog_format=ROW in that session")
 	case found.Table:
 		txn.kick, txn.altered = true, true // rows may have come with a renamed table or an exchanged partition
@@ -82,7 +82,7 @@ func (d *Dispatcher) load(ev *replication.BinlogEvent, inside bool) error {
 		return nil
 	}
 	d.asm.txn.miss(words.MissedStatement, 1)
-	d.log.Warn().Str("position", d.place()).
+	d.log.Warn().Str("position", d.position()).
 		Msg("LOAD DATA filled a local message table without row events, the sweeper looks for its rows: set binlog_format=ROW in that session")
 	return nil
 }
@@ -100,14 +100,14 @@ func (d *Dispatcher) savepoint(stmt statement.Statement) {
 		txn.release(stmt.Name)
 	default:
 		if !txn.rollbackTo(stmt.Name) {
-			// Which rows are gone can't be told, so none is sent: the sweeper sees those that stayed.
-			d.log.Warn().Str("position", d.place()).Msg("rollback to a savepoint that was not logged: the transaction's rows are left to the sweeper")
+			// Which rows are gone is not known, so none is sent: the sweeper sees those that stayed.
+			d.log.Warn().Str("position", d.position()).Msg("rollback to a savepoint that was not logged: the transaction's rows are left to the sweeper")
 			txn.rows.giveUp(words.MissedStatement, nil)
 		}
 	}
 }
 
-func (d *Dispatcher) place() string { return d.asm.file + ":" + formatPos(d.asm.pos) }
+func (d *Dispatcher) position() string { return d.asm.file + ":" + formatPos(d.asm.pos) }
 
 // closeBoth closes a transaction that can't be handed out.
 func closeBoth(err error, t *Transaction) error { return errors.Join(err, t.Close()) }

@@ -17,7 +17,7 @@ func (s *spillFile) encode(b []byte, row *outbox.Row) []byte {
 		b = binary.AppendUvarint(b, uint64(len(text)))
 		b = append(b, text...)
 	}
-	// Nil and empty differ here, so the length is told plus one.
+	// Nil and empty differ here, so the length is written plus one.
 	for _, bytes := range [...][]byte{row.Content, row.Key, row.Headers} {
 		if bytes == nil {
 			b = append(b, 0)
@@ -51,11 +51,11 @@ func (s *spillFile) decode(record []byte) (outbox.Row, error) {
 	row.Status = outbox.Status(d.uvarint())
 	row.RetryCount = int(d.varint())
 	for _, text := range [...]*string{&row.MsgID, &row.Topic, &row.TraceParent, &row.BodyRef, &row.NextRetry, &row.Created} {
-		*text = string(d.take(d.uvarint()))
+		*text = string(d.bytes(d.uvarint()))
 	}
 	for _, bytes := range [...]*[]byte{&row.Content, &row.Key, &row.Headers} {
 		if n := d.uvarint(); n > 0 {
-			*bytes = d.take(n - 1)
+			*bytes = d.bytes(n - 1)
 		}
 	}
 	if d.broken || len(d.b) > 0 {
@@ -67,7 +67,7 @@ func (s *spillFile) decode(record []byte) (outbox.Row, error) {
 // errRecord is a record that does not read as it was written: the disk changed it.
 var errRecord = errors.New("read spill file: a record is corrupt")
 
-// recordReader takes fields off a record.
+// recordReader reads the fields of a record.
 type recordReader struct {
 	b      []byte
 	broken bool
@@ -93,7 +93,7 @@ func (d *recordReader) varint() int64 {
 	return v
 }
 
-func (d *recordReader) take(n uint64) []byte {
+func (d *recordReader) bytes(n uint64) []byte {
 	if n > uint64(len(d.b)) {
 		d.broken, d.b = true, nil
 		return nil

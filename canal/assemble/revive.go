@@ -5,7 +5,7 @@ import (
 	"example.com/outbox-relay/outbox"
 )
 
-// revived asks for a sweep and tells of which row.
+// revived requests a sweep, and notes the row.
 func (j *rowsJob) revived(before, after lean.Image) {
 	j.txn.kick = true
 	id, ok := idOf(&after[fieldID])
@@ -21,11 +21,11 @@ func (j *rowsJob) revived(before, after lean.Image) {
 
 // revives reports whether an update that is not the relay's own made a row due: pending when it was not, pending under
 // another id (an upsert or a REPLACE that hits an existing row is logged so), failed by hand, or due at once because its
-// next_retry_time was taken away. A sweep should look at once.
+// next_retry_time was set to NULL. A sweep should look at once.
 //
 // The relay's own updates must not count, or each would be followed by a sweep for nothing. They are: a mark, which leaves
 // pending and failed for good; a failure, which counts one more retry and sets a time; a claim, a release and a deferral,
-// which set a time and leave the status. With binlog_row_image=MINIMAL only what changed is told of the row as it is now,
+// which set a time and leave the status. With binlog_row_image=MINIMAL only what changed is logged of the row as it is now,
 // and of the row as it was only its key.
 func (j *rowsJob) revives(before, after lean.Image) bool {
 	status, was := &after[fieldStatus], &before[fieldStatus]
@@ -56,7 +56,7 @@ func (j *rowsJob) failedByHand(before, after lean.Image) bool {
 	}
 }
 
-// hastened reports whether a row's next_retry_time was taken away, which the relay does with dead letters only.
+// hastened reports whether a row's next_retry_time was set to NULL, which the relay does with dead letters only.
 func hastened(before, after lean.Image) bool {
 	return after[fieldNextRetry].State == lean.Null && before[fieldNextRetry].State != lean.Null
 }

@@ -11,7 +11,7 @@ import (
 //
 // Updates and deletes are not applied when they come, because the row may be in the file by then and an index of all rows
 // would not be bounded. They are kept as changes by (table, id), and applied when the rows are read: a change concerns
-// the rows that were inserted before it. Changes take memory as well: with them the buffer may take twice its bound; when
+// the rows that were inserted before it. Changes need memory as well: with them the buffer may have twice its bound; when
 // they outgrow that, the rows are given up to the sweeper.
 type rowBuffer struct {
 	limit int
@@ -21,10 +21,10 @@ type rowBuffer struct {
 
 	rows  []outbox.Row // the first rows
 	spill *spillFile   // the others
-	bytes int          // what rows and changes take
+	bytes int          // what rows and changes need
 
 	changes []change
-	byRow   map[rowKey][]int // the changes of one row, by their place in changes
+	byRow   map[rowKey][]int // the changes of one row, by their index in changes
 	odd     int              // rows inserted with a status other than pending
 	lost    int              // rows given up
 	reason  string           // why, one of words.Missed*
@@ -53,7 +53,7 @@ type bufferMark struct {
 	spill                           spillMark
 }
 
-// rowOverhead is about what a row takes beside its bytes; changeOverhead the same for a change with its map entry.
+// rowOverhead is about what a row needs beside its bytes; changeOverhead the same for a change with its map entry.
 const (
 	rowOverhead    = 256
 	changeOverhead = 256

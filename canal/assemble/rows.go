@@ -82,7 +82,7 @@ func (j *rowsJob) unmapped(u *unmapped) {
 	j.decoder.warn(j.st.table, n, u.detail)
 }
 
-// count returns how many rows the event has, 1 when that can't be told.
+// count returns how many rows the event has, 1 when that is not known.
 func (j *rowsJob) count() int {
 	plan, err := lean.NewPlan(j.st.parsed, nil)
 	if err != nil {

@@ -24,7 +24,7 @@ type spillFile struct {
 	tables []outbox.Table // by number: a record names its table by it
 }
 
-// spillMark is a place in the file to go back to.
+// spillMark is an offset in the file to go back to.
 type spillMark struct {
 	size int64
 	rows int

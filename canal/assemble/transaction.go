@@ -12,16 +12,16 @@ import (
 
 // Transaction is what one committed transaction, or a stretch of the binlog without anything for us, left behind.
 type Transaction struct {
-	// End is the place behind the transaction: resume there once its rows are settled.
+	// End is the position behind the transaction: resume there once its rows are settled.
 	End position.End
 	// CommittedAt is when it was committed, by the server's clock: to the microsecond on MySQL 8 and later, to the second
 	// elsewhere.
 	CommittedAt time.Time
-	// Kick asks for a sweep soon: something became pending that the stream does not bring.
+	// Kick requests a sweep soon: something became pending that the stream does not bring.
 	Kick bool
 	// Missed counts what was left to the sweeper, by words.Missed*. An XA transaction counts as one, however many rows it has. Nil when nothing was.
 	Missed map[string]int
-	// Waited is how long the reader had to wait before this transaction until the server told a table's columns.
+	// Waited is how long the reader had to wait before this transaction until the server answered with a table's columns.
 	Waited time.Duration
 	// Revived are rows that an UPDATE made due: by hand, by an upsert, by an operator's retry. They carry no MsgID. Of more
 	// than a thousand the others are only counted, in RevivedMore.
@@ -29,7 +29,7 @@ type Transaction struct {
 	RevivedMore int
 	// XARows is at most how many pending rows a committed XA transaction brought, XARowsUnknown when its rows were not seen.
 	XARows int
-	// Altered tells that a statement may have brought rows: a renamed table, an exchanged partition.
+	// Altered means that a statement may have brought rows: a renamed table, an exchanged partition.
 	Altered bool
 
 	rows *rowBuffer
@@ -71,10 +71,10 @@ func (t *Transaction) Close() error {
 	return rows.close()
 }
 
-// empty reports whether the transaction tells nothing but progress.
+// empty reports whether the transaction holds nothing but progress.
 func (t *Transaction) empty() bool { return t.n == 0 && !t.Kick && len(t.Missed) == 0 }
 
-// NewTransaction makes a transaction of rows in memory: for those who take transactions and want to be tried without a
+// NewTransaction makes a transaction of rows in memory: for tests of what handles transactions, without a
 // server. The rows must be pending.
 func NewTransaction(end position.End, committedAt time.Time, rows ...outbox.Row) *Transaction {
 	buffer := &rowBuffer{limit: math.MaxInt}

@@ -24,12 +24,12 @@ func (d *decoder) closed() bool {
 }
 
 // waitFor repeats a question to the server until it is answered: with a value, with *unmapped, or ctx ends.
-func waitFor[T any](ctx context.Context, d *decoder, st *tableState, ask func() (T, error)) (T, error) {
+func waitFor[T any](ctx context.Context, d *decoder, st *tableState, query func() (T, error)) (T, error) {
 	backoff := retry.Doubling(50*time.Millisecond, 5*time.Second).Attempts()
 	var began time.Time
 	defer func() { d.waitedSince(began) }()
 	for {
-		v, err := ask()
+		v, err := query()
 		_, isUnmapped := asUnmapped(err)
 		if err == nil || isUnmapped || ctx.Err() != nil || d.closed() {
 			return v, err

@@ -43,7 +43,7 @@ func (d *Dispatcher) xa(stmt statement.Statement) *Transaction {
 	}
 }
 
-// xaPrepare handles the XA_PREPARE event, which ends a prepared transaction. Its first byte tells whether it is
+// xaPrepare handles the XA_PREPARE event, which ends a prepared transaction. Its first byte says whether it is
 // committed with it.
 func (d *Dispatcher) xaPrepare(ev *replication.BinlogEvent, inside bool) *Transaction {
 	d.stamp(ev)

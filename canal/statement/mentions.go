@@ -57,7 +57,7 @@ func Mentions(p mysql.Patterns, query []byte, database string) Mention {
 	}
 }
 
-// tokenKind tells the parts of a statement apart.
+// tokenKind is what a part of a statement is.
 type tokenKind uint8
 
 const (
@@ -99,7 +99,7 @@ func (t *tokens) next() (string, tokenKind) {
 	return "", tokenOther
 }
 
-// quoted takes a quoted part. Quotes are doubled inside; in strings they may also be escaped.
+// quoted reads a quoted part. Quotes are doubled inside; in strings they may also be escaped.
 func (t *tokens) quoted(q byte) []byte {
 	body := t.text[1:]
 	for i := 0; i < len(body); i++ {

@@ -101,7 +101,7 @@ func parseXA(rest []byte) Statement {
 	return s
 }
 
-// savepointName takes a savepoint's name out of its quotes.
+// savepointName returns a savepoint's name without its quotes.
 func savepointName(text []byte) string {
 	name := string(bytes.TrimSpace(text))
 	for _, q := range []string{"`", `"`} {
@@ -113,7 +113,7 @@ func savepointName(text []byte) string {
 	return strings.ToLower(name)
 }
 
-// nextWord takes the letters at the head of the text, and returns what follows them without leading blanks.
+// nextWord returns the letters at the head of the text, and returns what follows them without leading blanks.
 func nextWord(text []byte) (string, []byte) {
 	text = skipComments(text)
 	end := 0

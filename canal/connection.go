@@ -20,8 +20,8 @@ import (
 	"example.com/outbox-relay/mysql"
 )
 
-// session is one connection that the server sends its binlog through.
-type session struct {
+// connection is one that the server sends its binlog through.
+type connection struct {
 	dialer   *rawDialer
 	syncer   *replication.BinlogSyncer
 	streamer *replication.BinlogStreamer
@@ -31,34 +31,34 @@ type session struct {
 // would hold 10240, whatever their size.
 const eventCache = 128
 
-// startSession makes the server send from a position: by its place, or by its GTIDs where it has some.
-func startSession(ctx context.Context, cfg Config, settings *tls.Config, s *server, from position.Position, byPlace bool, log zerolog.Logger) (*session, error) {
+// dialStream makes the server send from a position: by file and offset, or by its GTIDs where it has some.
+func dialStream(ctx context.Context, cfg Config, settings *tls.Config, s *server, from position.Position, byOffset bool, log zerolog.Logger) (*connection, error) {
 	host, port, err := splitAddr(cfg.Addr)
 	if err != nil {
 		return nil, err
 	}
-	ses := &session{dialer: &rawDialer{}}
-	ses.syncer = replication.NewBinlogSyncer(replication.BinlogSyncerConfig{
+	conn := &connection{dialer: &rawDialer{}}
+	conn.syncer = replication.NewBinlogSyncer(replication.BinlogSyncerConfig{
 		ServerID: cfg.ServerID, Flavor: s.flavor(), Host: host, Port: port, User: cfg.User, Password: cfg.Password,
 		TLSConfig: settings, RawModeEnabled: true, HeartbeatPeriod: cfg.HeartbeatPeriod, ReadTimeout: cfg.ReadTimeout,
-		DisableRetrySync: true, DiscardGTIDSet: true, EventCacheCount: eventCache, Dialer: ses.dialer.dial,
+		DisableRetrySync: true, DiscardGTIDSet: true, EventCacheCount: eventCache, Dialer: conn.dialer.dial,
 		FillZeroLogPos: s.MariaDB && s.AtLeast(11, 4, 0), Logger: slog.New(quietHandler{log: log}), Option: s.greet,
 	})
 	// The library does not look at a context while it starts.
-	stop := context.AfterFunc(ctx, ses.dialer.close)
-	ses.streamer, err = ses.start(s, from, byPlace)
+	stop := context.AfterFunc(ctx, conn.dialer.close)
+	conn.streamer, err = conn.start(s, from, byOffset)
 	if !stop() || err != nil {
-		ses.close()
+		conn.close()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		return nil, err
 	}
-	return ses, nil
+	return conn, nil
 }
 
-func (s *session) start(srv *server, from position.Position, byPlace bool) (*replication.BinlogStreamer, error) {
-	if !byPlace && srv.gtid() && from.GTID != "" {
+func (s *connection) start(srv *server, from position.Position, byOffset bool) (*replication.BinlogStreamer, error) {
+	if !byOffset && srv.gtid() && from.GTID != "" {
 		set, err := gtid.Parse(from.Flavor, from.GTID)
 		if err != nil {
 			return nil, err
@@ -102,13 +102,13 @@ func (s *server) greet(c *client.Conn) error {
 
 // close ends the connection and waits for the library's goroutine. The library would connect once more to kill the
 // connection on the server, and wait ten seconds for that when the server is away; the dialer refuses it.
-func (s *session) close() {
+func (s *connection) close() {
 	s.dialer.close()
 	s.syncer.Close()
 }
 
 // connectionID is how the server calls the connection.
-func (s *session) connectionID() uint32 { return s.syncer.LastConnectionID() }
+func (s *connection) connectionID() uint32 { return s.syncer.LastConnectionID() }
 
 // splitAddr splits host:port; a socket's path has no port.
 func splitAddr(addr string) (host string, port uint16, err error) {
