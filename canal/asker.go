@@ -36,8 +36,8 @@ func NewAsker(cfg Config) (*Asker, error) {
 	pool, err := mysql.NewPool(cfg.Config, mysql.Options{
 		Size: 1, ReadTimeout: cfg.ReadTimeout, Hasty: true,
 		Setup: []string{
-			// Times are compared with those of the decoder, which prints TIMESTAMP in UTC. And a table that others have locked is
-			// an answer, not a connection that seems dead.
+			// Times are compared with those of the decoder, which prints TIMESTAMP in UTC. And a table that others have locked
+			// is an answer, not a connection that seems dead.
 			fmt.Sprintf("SET SESSION time_zone='+00:00', lock_wait_timeout=%d", max(1, int(cfg.ReadTimeout/time.Second)/2)),
 		},
 	}, zerolog.Nop())
@@ -80,7 +80,8 @@ func (a *Asker) tables(ctx context.Context, patterns mysql.Patterns) (tables mys
 	return tables, err
 }
 
-// run calls fn with the connection. One that turns out to be broken is replaced once, since it may have been idle for long.
+// run calls fn with the connection. One that turns out to be broken is replaced once, since it may have been idle for
+// long.
 func (a *Asker) run(ctx context.Context, fn func(ctx context.Context, conn *sql.Conn) error) error {
 	asking, cancel := untilClosed(ctx, a.closing)
 	defer cancel()
@@ -102,8 +103,8 @@ func (a *Asker) run(ctx context.Context, fn func(ctx context.Context, conn *sql.
 	return plain.Error(err)
 }
 
-// streamTLS returns the TLS settings for the connection that carries the binlog: none where TLS is optional and the server
-// offers none.
+// streamTLS returns the TLS settings for the connection that carries the binlog: none where TLS is optional and the
+// server offers none.
 func (a *Asker) streamTLS(ctx context.Context) (*tls.Config, error) {
 	if !a.cfg.TLSOptional || a.cfg.TLS == nil {
 		return a.cfg.TLS, nil

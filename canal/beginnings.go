@@ -11,8 +11,8 @@ import (
 	"example.com/outbox-relay/canal/position"
 )
 
-// beginnings remembers when the files of a server's binlog were begun, which never changes: SQL does not say it, and asking
-// takes a connection that streams the file for a moment. It may be used by any goroutine.
+// beginnings remembers when the files of a server's binlog were begun, which never changes: SQL does not say it, and
+// asking takes a connection that streams the file for a moment. It may be used by any goroutine.
 type beginnings struct {
 	mu     sync.Mutex
 	server string
@@ -25,7 +25,8 @@ type beginnings struct {
 // listedLately is how old a list may be for what is not in it to count as begun since.
 const listedLately = time.Minute
 
-// note takes a list of the files, made at now. A file that the list before did not have was begun after that one was made.
+// note takes a list of the files, made at now. A file that the list before did not have was begun after that one was
+// made.
 func (b *beginnings) note(server string, logs []logFile, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

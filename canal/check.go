@@ -41,8 +41,8 @@ func checkStreamable(ctx context.Context, q querier, s *server) error {
 	return checkReplica(ctx, q, s)
 }
 
-// checkReplica refuses a replica that does not write what it receives into its own binlog: it looks healthy, and nothing
-// ever comes.
+// checkReplica refuses a replica that does not write what it receives into its own binlog: it looks healthy, and
+// nothing ever comes.
 func checkReplica(ctx context.Context, q querier, s *server) error {
 	if s.logsReplicaUpdates() {
 		return nil
@@ -63,8 +63,8 @@ func (s *server) logsReplicaUpdates() bool {
 	return s.on("log_slave_updates") || s.on("log_replica_updates")
 }
 
-// replicating reports whether the server receives from another one. MariaDB shows the replica's status only to who has a
-// right that the relay does without, but anybody may count the threads that apply.
+// replicating reports whether the server receives from another one. MariaDB shows the replica's status only to who
+// has a right that the relay does without, but anybody may count the threads that apply.
 func (s *server) replicating(ctx context.Context, q querier) (bool, error) {
 	if s.MariaDB {
 		result, err := q.Query(ctx, "SHOW GLOBAL STATUS LIKE 'Slaves_running'")
@@ -107,8 +107,8 @@ func (s *server) takenServerIDs(ctx context.Context, q querier) (map[uint32]stri
 	return taken, nil
 }
 
-// chooseServerID returns the configured server id, or derives one from the source's and the host's name that nobody has.
-// Two of one id disturb each other: the server cuts the older one off.
+// chooseServerID returns the configured server id, or derives one from the source's and the host's name that nobody
+// has. Two of one id disturb each other: the server cuts the older one off.
 func chooseServerID(ctx context.Context, q querier, s *server, cfg Config) (uint32, error) {
 	if cfg.ServerID != 0 {
 		if cfg.ServerID == s.serverID {
@@ -134,8 +134,8 @@ func chooseServerID(ctx context.Context, q querier, s *server, cfg Config) (uint
 	return id, nil
 }
 
-// probeReplication asks to be registered as a replica, which needs the right to read the binlog. It is a connection of its
-// own, since the server keeps the registration until that ends.
+// probeReplication asks to be registered as a replica, which needs the right to read the binlog. It is a connection
+// of its own, since the server keeps the registration until that ends.
 func probeReplication(ctx context.Context, a *Asker, serverID uint32) error {
 	settings, err := a.streamTLS(ctx)
 	if err != nil {

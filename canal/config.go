@@ -19,8 +19,8 @@ type Config struct {
 	Name string
 	// Tables are patterns database.table, see mysql.Pattern.
 	Tables []string
-	// History is how the history of a table is called, such as "{table}_history": a pattern that happens to match one does
-	// not mean it. "" when nothing is archived.
+	// History is how the history of a table is called, such as "{table}_history": a pattern that happens to match one
+	// does not mean it. "" when nothing is archived.
 	History  string
 	Columns  outbox.Columns
 	Statuses outbox.Statuses

@@ -27,8 +27,8 @@ type connection struct {
 	streamer *replication.BinlogStreamer
 }
 
-// eventCache is how many events may wait to be handled, enough to keep reading and decoding apart. The library's default
-// would hold 10240, whatever their size.
+// eventCache is how many events may wait to be handled, enough to keep reading and decoding apart. The library's
+// default would hold 10240, whatever their size.
 const eventCache = 128
 
 // dialStream makes the server send from a position: by file and offset, or by its GTIDs where it has some.
@@ -71,10 +71,10 @@ func (s *connection) start(srv *server, from position.Position, byOffset bool) (
 	return s.syncer.StartSync(gomysql.Position{Name: from.File, Pos: uint32(from.Pos)})
 }
 
-// greet prepares the connection that is to carry the binlog. It makes the server wait longer than its default of a minute
-// for us to read on: while Kafka is away nothing is read, and each connection that the server gives up costs reading a
-// transaction again. And it makes sure that this is the server whose files the position names: the address may have moved
-// to another one since that was asked.
+// greet prepares the connection that is to carry the binlog. It makes the server wait longer than its default of a
+// minute for us to read on: while Kafka is away nothing is read, and each connection that the server gives up costs
+// reading a transaction again. And it makes sure that this is the server whose files the position names: the address
+// may have moved to another one since that was asked.
 func (s *server) greet(c *client.Conn) error {
 	for _, statement := range append(mysql.Settings(), "SET SESSION net_write_timeout = 3600") {
 		if _, err := c.Execute(statement); err != nil {

@@ -9,8 +9,8 @@ import (
 
 // Cursor adds the Ends of transactions up to a complete position. It is used by one goroutine.
 //
-// Ends must be handed to it in the order in which they were read, and none may be left out: each carries only the GTIDs
-// that were added since the one before.
+// Ends must be handed to it in the order in which they were read, and none may be left out: each carries only the
+// GTIDs that were added since the one before.
 type Cursor struct {
 	pos position.Position
 	// set is the complete set of transactions dealt with; nil while it is not known. Then the position has no GTID:

@@ -17,7 +17,8 @@ var errClosed = errors.New("binlog reader is closed")
 // dialTimeout bounds the making of a connection.
 func dialTimeout(cfg Config) time.Duration { return min(cfg.ReadTimeout, 10*time.Second) }
 
-// connectRaw makes a connection that speaks the protocol of replication. The dialer closes it, also from another goroutine.
+// connectRaw makes a connection that speaks the protocol of replication. The dialer closes it, also from another
+// goroutine.
 func connectRaw(ctx context.Context, cfg Config, settings *tls.Config, dialer *rawDialer) (*client.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout(cfg))
 	defer cancel()
@@ -60,8 +61,9 @@ func (d *rawDialer) dial(ctx context.Context, network, address string) (net.Conn
 	return &dialedConn{Conn: conn, dialer: d}, nil
 }
 
-// dialedConn is a connection that takes deadlines also after it was closed. go-mysql's syncer sets one when it is closed, and where
-// that fails it closes its packet reader at once, while its goroutine may still read from it: a data race.
+// dialedConn is a connection that takes deadlines also after it was closed. go-mysql's syncer sets one when it is
+// closed, and where that fails it closes its packet reader at once, while its goroutine may still read from it: a
+// data race.
 type dialedConn struct {
 	net.Conn
 	dialer *rawDialer

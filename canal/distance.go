@@ -28,8 +28,8 @@ type Distance struct {
 	FilesBehind int
 	// Retention is how long the server keeps binlog files, 0 when it keeps them for ever or can't be asked.
 	Retention time.Duration
-	// PurgedIn estimates when the position's file will be purged: a file goes when its last event is older than Retention.
-	// KnownPurge is false when that can't be told.
+	// PurgedIn estimates when the position's file will be purged: a file goes when its last event is older than
+	// Retention. KnownPurge is false when that can't be told.
 	PurgedIn   time.Duration
 	KnownPurge bool
 	End        position.Position
@@ -107,8 +107,8 @@ func (s *server) retention() time.Duration {
 	return 0
 }
 
-// NextEvent asks when the first event behind a position was written: what a stream that starts there would read first. ok
-// is false when nothing stands behind it, or when that can't be told. It needs no Reader.
+// NextEvent asks when the first event behind a position was written: what a stream that starts there would read
+// first. ok is false when nothing stands behind it, or when that can't be told. It needs no Reader.
 func NextEvent(ctx context.Context, cfg Config, from position.Position) (at time.Time, ok bool, err error) {
 	cfg = cfg.withDefaults()
 	bounded, cancel := context.WithTimeout(ctx, cfg.ReadTimeout)

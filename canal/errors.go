@@ -16,8 +16,8 @@ import (
 	"example.com/outbox-relay/mysql"
 )
 
-// ErrCannotStream is returned by Open when the server answers but can't be streamed from: the binlog is off, its format is
-// not ROW, a privilege is missing. It stays so until somebody changes the server; the text says what.
+// ErrCannotStream is returned by Open when the server answers but can't be streamed from: the binlog is off, its
+// format is not ROW, a privilege is missing. It stays so until somebody changes the server; the text says what.
 var ErrCannotStream = errors.New("the binlog can't be streamed")
 
 // cannotStream wraps ErrCannotStream with a reason that ends with what to do.

@@ -22,8 +22,8 @@ const (
 	clockTolerance = 5 * time.Second
 )
 
-// Inspect checks everything that streaming needs of the server, for doctor. An error means that the server could not be
-// asked at all; whatever it answered is a finding.
+// Inspect checks everything that streaming needs of the server, for doctor. An error means that the server could not
+// be asked at all; whatever it answered is a finding.
 func Inspect(ctx context.Context, cfg Config) (_ Report, err error) {
 	cfg = cfg.withDefaults()
 	a, err := NewAsker(cfg)

@@ -62,8 +62,8 @@ type pace struct {
 	reported, noted time.Time
 }
 
-// Open connects for the first time and checks that the server can be streamed from. An error that is ErrCannotStream says
-// that it can't until somebody changes it; any other, that it could not be asked.
+// Open connects for the first time and checks that the server can be streamed from. An error that is ErrCannotStream
+// says that it can't until somebody changes it; any other, that it could not be asked.
 func Open(ctx context.Context, cfg Config, log zerolog.Logger, observe Observer) (*Reader, error) {
 	a, err := NewAsker(cfg)
 	if err != nil {
@@ -77,7 +77,8 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger, observe Observer)
 	return r, nil
 }
 
-// Open is the package's Open for a Reader that asks through the Asker, which must be open for as long as the Reader is.
+// Open is the package's Open for a Reader that asks through the Asker, which must be open for as long as the Reader
+// is.
 func (a *Asker) Open(ctx context.Context, log zerolog.Logger, observe Observer) (*Reader, error) {
 	cfg := a.cfg
 	if err := cfg.Validate(); err != nil {
@@ -135,9 +136,9 @@ func (r *Reader) check(ctx context.Context) error {
 	return nil
 }
 
-// Resolve says where to stream from: from the saved position if have is true and the server can go on from it, else from
-// where start says (StartNow or StartEarliest) or from the present end. It never fails because of the position: an error
-// means that the server could not be asked.
+// Resolve says where to stream from: from the saved position if have is true and the server can go on from it, else
+// from where start says (StartNow or StartEarliest) or from the present end. It never fails because of the position:
+// an error means that the server could not be asked.
 func (r *Reader) Resolve(ctx context.Context, saved position.Position, have bool, start string) (Start, error) {
 	if !have || saved.IsZero() {
 		f, err := readFacts(ctx, r.meta)

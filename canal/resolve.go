@@ -165,8 +165,8 @@ func (f *facts) decideByGTID(saved position.Position) Start {
 	return f.resumed(saved)
 }
 
-// elsewhere resumes by GTID where the saved file and offset say nothing. Nothing before the oldest file has to be read;
-// where the set ends in this server's files shows when the first transaction comes.
+// elsewhere resumes by GTID where the saved file and offset say nothing. Nothing before the oldest file has to be
+// read; where the set ends in this server's files shows when the first transaction comes.
 func (f *facts) elsewhere(saved position.Position, detail string) Start {
 	saved.Server, saved.File, saved.Pos = f.server.id, f.logs[0].name, 4
 	return Start{Position: saved, Recovery: words.RecoveryMoved, Usable: true, Detail: detail}
@@ -208,9 +208,10 @@ func (f *facts) resumed(saved position.Position) Start {
 // firstEvent is where a file's first event is.
 const firstEvent = 4
 
-// placed reports whether a usable position can be resumed by its file and offset, also where the server has GTIDs: by those
-// it reads the whole file up to the place before it sends anything, which takes more than a second for a file of a
-// gigabyte. A position that was moved here from another server begins a file, and so do those that only their GTIDs tell.
+// placed reports whether a usable position can be resumed by its file and offset, also where the server has GTIDs: by
+// those it reads the whole file up to the place before it sends anything, which takes more than a second for a file
+// of a gigabyte. A position that was moved here from another server begins a file, and so do those that only their
+// GTIDs tell.
 func (f *facts) placed(p position.Position) bool {
 	return p.Pos > firstEvent && p.Pos <= math.MaxUint32 && f.file(p.File) >= 0
 }
@@ -302,8 +303,9 @@ func (f *facts) checkMariaDB(ctx context.Context, q querier, saved position.Posi
 	return "", nil
 }
 
-// follows reports whether what a MariaDB has at the place is just what follows the saved set: the end of the binlog, or the next
-// transaction of a domain. That is seen at once, and is so at nearly every start; otherwise the file has to be read.
+// follows reports whether what a MariaDB has at the place is just what follows the saved set: the end of the binlog,
+// or the next transaction of a domain. That is seen at once, and is so at nearly every start; otherwise the file has
+// to be read.
 func (f *facts) follows(ctx context.Context, q querier, saved position.Position, set gtid.Set) bool {
 	if saved.File == f.end.File && saved.Pos == f.end.Pos {
 		end, err := gtid.Parse(position.MariaDB, f.end.GTID)

@@ -99,9 +99,9 @@ func (s *server) showReplicaStatus() string {
 
 // end asks for the binlog's present end, complete with the set of GTIDs up to it.
 //
-// The set may lag behind the position by transactions that are just being committed: it is never ahead of it. A MariaDB is
-// therefore asked for it first. (It could tell the set at the place, too, but reads the whole file for that: seconds for a
-// gigabyte.)
+// The set may lag behind the position by transactions that are just being committed: it is never ahead of it. A
+// MariaDB is therefore asked for it first. (It could tell the set at the place, too, but reads the whole file for
+// that: seconds for a gigabyte.)
 func (s *server) end(ctx context.Context, q querier) (position.Position, error) {
 	executed := ""
 	if s.MariaDB {

@@ -28,9 +28,9 @@ type standstill struct {
 	since time.Time
 }
 
-// checkEnd is called when the server says that it has nothing more to send. It compares what was read with the binlog's end:
-// RESET BINARY LOGS (RESET MASTER) leaves the connection on a file that is gone, and the heartbeats go on for ever. It
-// returns *PositionLost when the binlog is another one, errStandstill when a new connection may help.
+// checkEnd is called when the server says that it has nothing more to send. It compares what was read with the
+// binlog's end: RESET BINARY LOGS (RESET MASTER) leaves the connection on a file that is gone, and the heartbeats go
+// on for ever. It returns *PositionLost when the binlog is another one, errStandstill when a new connection may help.
 func (r *Reader) checkEnd(ctx context.Context, now time.Time) error {
 	s := &r.pace.still
 	file, pos, open := r.dispatch.Read()

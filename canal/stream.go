@@ -23,8 +23,8 @@ const progressPause = 200 * time.Millisecond
 // notePause is the time between two looks at the clock for State while a large transaction is being read.
 const notePause = 100 * time.Millisecond
 
-// stuckLimit is how many connections may fail at one position, for a reason that may be the position's, before it is given
-// up.
+// stuckLimit is how many connections may fail at one position, for a reason that may be the position's, before it is
+// given up.
 const stuckLimit = 3
 
 // Stream starts, or starts again elsewhere. The server is not asked before Next.
@@ -44,9 +44,9 @@ func (r *Reader) Stream(_ context.Context, from position.Position) error {
 	return nil
 }
 
-// Next returns the next transaction that has something in it for us, or an empty one that reports progress. It blocks, and
-// replaces broken connections by itself. It returns *PositionLost when the server can't go on from the position, an error
-// of ctx, or an error after Close.
+// Next returns the next transaction that has something in it for us, or an empty one that reports progress. It
+// blocks, and replaces broken connections by itself. It returns *PositionLost when the server can't go on from the
+// position, an error of ctx, or an error after Close.
 func (r *Reader) Next(ctx context.Context) (*assemble.Transaction, error) {
 	r.nextMu.Lock()
 	defer r.nextMu.Unlock()
@@ -79,8 +79,8 @@ func (r *Reader) Next(ctx context.Context) (*assemble.Transaction, error) {
 	}
 }
 
-// event returns the next event, nil when none has come by the time that progress is due: an idle server shows only by its
-// heartbeats, of which the first comes a whole period after the last event, that there is no more.
+// event returns the next event, nil when none has come by the time that progress is due: an idle server shows only by
+// its heartbeats, of which the first comes a whole period after the last event, that there is no more.
 func (r *Reader) event(ctx context.Context, conn *connection) (*replication.BinlogEvent, error) {
 	if !r.dispatch.HasProgress() {
 		return conn.streamer.GetEvent(ctx)
@@ -94,8 +94,8 @@ func (r *Reader) event(ctx context.Context, conn *connection) (*replication.Binl
 	return ev, err
 }
 
-// steadily returns a context that ends when ctx is cancelled, but not at its deadline: who waits for a moment only does not mean
-// that an event which has come meanwhile is to be given up, and the connection with it.
+// steadily returns a context that ends when ctx is cancelled, but not at its deadline: who waits for a moment only
+// does not mean that an event which has come meanwhile is to be given up, and the connection with it.
 func steadily(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, limited := ctx.Deadline(); !limited {
 		return ctx, func() {}
@@ -274,8 +274,8 @@ func (r *Reader) pause(ctx context.Context) error {
 	return nil
 }
 
-// endConnection ends the connection if there is one, and drops the transaction that it left half-read. It returns how the
-// server calls the connection.
+// endConnection ends the connection if there is one, and drops the transaction that it left half-read. It returns how
+// the server calls the connection.
 func (r *Reader) endConnection() (id uint32) {
 	r.link.mu.Lock()
 	conn := r.link.connection
@@ -289,8 +289,8 @@ func (r *Reader) endConnection() (id uint32) {
 	return id
 }
 
-// killStale ends the connection that went silent: the server does not know yet that nobody listens, and goes on sending
-// for minutes. It is ours only if it still sends a binlog: the number may belong to somebody else by now.
+// killStale ends the connection that went silent: the server does not know yet that nobody listens, and goes on
+// sending for minutes. It is ours only if it still sends a binlog: the number may belong to somebody else by now.
 func (r *Reader) killStale(ctx context.Context) {
 	id := r.attempts.stale
 	if r.attempts.stale = 0; id == 0 {

@@ -10,13 +10,14 @@ import (
 	"example.com/outbox-relay/mysql"
 )
 
-// Upstream relates a replica, whose binlog is read, to its primary, where rows are marked. It keeps a connection to each
-// and may be used by any goroutine.
+// Upstream relates a replica, whose binlog is read, to its primary, where rows are marked. It keeps a connection to
+// each and may be used by any goroutine.
 type Upstream struct {
 	primary, replica *Asker
 }
 
-// ErrNotReplicating is returned when the replica can't say how far it is, because it does not replicate from the primary.
+// ErrNotReplicating is returned when the replica can't say how far it is, because it does not replicate from the
+// primary.
 var ErrNotReplicating = errors.New("the replica does not apply the primary's binlog: start replication, directly from the primary, or take source.replica away")
 
 // NewUpstream connects to nothing yet.
@@ -68,7 +69,8 @@ func (u *Upstream) Applied(ctx context.Context) error {
 	}
 }
 
-// posWait names the function that waits for a place of the primary; MySQL renamed it in 8.0.26 and dropped the old name.
+// posWait names the function that waits for a place of the primary; MySQL renamed it in 8.0.26 and dropped the old
+// name.
 func (s *server) posWait() string {
 	if s.MariaDB || !s.AtLeast(8, 0, 26) {
 		return "MASTER_POS_WAIT"

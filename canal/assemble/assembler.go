@@ -162,7 +162,8 @@ func (a *assembler) progress() *Transaction {
 	return &Transaction{End: a.handOut(), CommittedAt: a.last}
 }
 
-// ErrNoTransaction is a rows event outside of any transaction: the stream was started at a position that is no boundary.
+// ErrNoTransaction is a rows event outside of any transaction: the stream was started at a position that is no
+// boundary.
 var ErrNoTransaction = errors.New("rows outside of a transaction: the position is not between two transactions")
 
 // joined returns a set and what came after it. Both are the server's own and so well-formed; if not, it returns "".

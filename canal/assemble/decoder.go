@@ -124,8 +124,8 @@ func (d *decoder) tableMap(ev *replication.BinlogEvent, inside bool) error {
 	return nil
 }
 
-// rows decodes a rows event into the transaction. An error means that the event is malformed or that ctx ended; rows that
-// can't be mapped are counted in the transaction.
+// rows decodes a rows event into the transaction. An error means that the event is malformed or that ctx ended; rows
+// that can't be mapped are counted in the transaction.
 func (d *decoder) rows(ctx context.Context, ev *replication.BinlogEvent, inside bool, txn *openTransaction) error {
 	id, ok := tableID(d.parser.body(ev, inside))
 	if !ok {
@@ -173,8 +173,8 @@ func kindOf(t replication.EventType) replication.EnumRowsEventType {
 	}
 }
 
-// mappingOf returns the table's mapping. When the server can't be queried for the columns it waits and tries again: to skip
-// the rows would lose them. It returns nil when the rows can't be mapped.
+// mappingOf returns the table's mapping. When the server can't be queried for the columns it waits and tries again:
+// to skip the rows would lose them. It returns nil when the rows can't be mapped.
 func (d *decoder) mappingOf(ctx context.Context, st *tableState) (*mapping, error) {
 	if st.mapping != nil {
 		return st.mapping, nil

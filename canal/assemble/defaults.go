@@ -12,8 +12,8 @@ import (
 	"example.com/outbox-relay/outbox"
 )
 
-// fill gives the columns that an insert's image leaves out (binlog_row_image is not FULL) the values that the table gives
-// them. It returns *unmapped when a value is not known.
+// fill gives the columns that an insert's image leaves out (binlog_row_image is not FULL) the values that the table
+// gives them. It returns *unmapped when a value is not known.
 func (m *mapper) fill(ctx context.Context, mp *mapping, t outbox.Table, image lean.Image) error {
 	for f := range numFields {
 		if image[f].State != lean.Absent || mp.index[f] < 0 {

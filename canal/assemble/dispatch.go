@@ -36,9 +36,9 @@ func New(cfg Config, server Server, log zerolog.Logger) *Dispatcher {
 }
 
 // Handle handles one event, undecoded as the server sent it. It returns a transaction when the event ends one with
-// something in it for us; the caller closes it. It waits for the server when a table's columns have to be read. After an
-// error the stream has to start again: with ErrMalformed for an event that can't be read, ErrNoTransaction for a start
-// that was no boundary, or an error of ctx.
+// something in it for us; the caller closes it. It waits for the server when a table's columns have to be read. After
+// an error the stream has to start again: with ErrMalformed for an event that can't be read, ErrNoTransaction for a
+// start that was no boundary, or an error of ctx.
 func (d *Dispatcher) Handle(ctx context.Context, ev *replication.BinlogEvent) (*Transaction, error) {
 	t, err := d.handle(ctx, ev)
 	return d.waited(t), err
@@ -159,8 +159,8 @@ func (d *Dispatcher) commit(ctx context.Context) (*Transaction, error) {
 	return d.asm.commit(), nil
 }
 
-// payload handles the events of a compressed transaction. They have no position of their own: the transaction ends where
-// the event that holds it ends.
+// payload handles the events of a compressed transaction. They have no position of their own: the transaction ends
+// where the event that holds it ends.
 func (d *Dispatcher) payload(ctx context.Context, ev *replication.BinlogEvent) (*Transaction, error) {
 	var ended *Transaction
 	err := payloadEvents(ev.Header, d.parser.body(ev, false), func(inner *replication.BinlogEvent) error {

@@ -41,8 +41,8 @@ type mapper struct {
 	names  [numFields]string
 }
 
-// mapTable makes the mapping for a table map. An *unmapped error means that it can't be made, any other that the server
-// could not be queried.
+// mapTable makes the mapping for a table map. An *unmapped error means that it can't be made, any other that the
+// server could not be queried.
 func (m *mapper) mapTable(ctx context.Context, t outbox.Table, tm *replication.TableMapEvent) (*mapping, error) {
 	names, columns, err := m.columnNames(ctx, t, tm)
 	if err != nil {

@@ -76,7 +76,8 @@ func (t *openTransaction) save(name string) {
 	t.saves = append(t.saves, savepoint{name: name, rows: t.rows.mark(), missed: maps.Clone(t.missed), kick: t.kick, revived: t.revived})
 }
 
-// rollbackTo returns to a savepoint, which stays; those after it are gone. It reports whether there is such a savepoint.
+// rollbackTo returns to a savepoint, which stays; those after it are gone. It reports whether there is such a
+// savepoint.
 func (t *openTransaction) rollbackTo(name string) bool {
 	i := t.find(name)
 	if i < 0 {

@@ -13,8 +13,8 @@ import (
 	"example.com/outbox-relay/outbox"
 )
 
-// prove compares rows of the transaction with the tables whose mapping is not trusted yet. A row just committed may not be
-// visible, so it looks a few times. When it finds none, the transaction's rows are left to the sweeper.
+// prove compares rows of the transaction with the tables whose mapping is not trusted yet. A row just committed may
+// not be visible, so it looks a few times. When it finds none, the transaction's rows are left to the sweeper.
 func (d *decoder) prove(ctx context.Context, txn *openTransaction) error {
 	for _, st := range txn.unproven {
 		if st.mapping == nil || len(st.mapping.unproven) == 0 || txn.rows.lost > 0 {
@@ -141,8 +141,8 @@ func fieldText(row *outbox.Row, f field) string {
 	}
 }
 
-// sameShape reports whether two columns of a table look alike in the binlog: an image whose columns were exchanged among
-// such columns can't be distinguished from one whose columns did not.
+// sameShape reports whether two columns of a table look alike in the binlog: an image whose columns were exchanged
+// among such columns can't be distinguished from one whose columns did not.
 func sameShape(tm *replication.TableMapEvent, a, b int) bool {
 	if tm.ColumnType[a] != tm.ColumnType[b] || tm.ColumnMeta[a] != tm.ColumnMeta[b] {
 		return false

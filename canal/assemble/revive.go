@@ -19,14 +19,14 @@ func (j *rowsJob) revived(before, after lean.Image) {
 	}
 }
 
-// revives reports whether an update that is not the relay's own made a row due: pending when it was not, pending under
-// another id (an upsert or a REPLACE that hits an existing row is logged so), failed by hand, or due at once because its
-// next_retry_time was set to NULL. A sweep should look at once.
+// revives reports whether an update that is not the relay's own made a row due: pending when it was not, pending
+// under another id (an upsert or a REPLACE that hits an existing row is logged so), failed by hand, or due at once
+// because its next_retry_time was set to NULL. A sweep should look at once.
 //
-// The relay's own updates must not count, or each would be followed by a sweep for nothing. They are: a mark, which leaves
-// pending and failed for good; a failure, which counts one more retry and sets a time; a claim, a release and a deferral,
-// which set a time and leave the status. With binlog_row_image=MINIMAL only what changed is logged of the row as it is now,
-// and of the row as it was only its key.
+// The relay's own updates must not count, or each would be followed by a sweep for nothing. They are: a mark, which
+// leaves pending and failed for good; a failure, which counts one more retry and sets a time; a claim, a release and
+// a deferral, which set a time and leave the status. With binlog_row_image=MINIMAL only what changed is logged of the
+// row as it is now, and of the row as it was only its key.
 func (j *rowsJob) revives(before, after lean.Image) bool {
 	status, was := &after[fieldStatus], &before[fieldStatus]
 	switch j.st.maker.status(status) {

@@ -9,10 +9,10 @@ import (
 
 // rowBuffer gathers the rows that one transaction inserts, and what it does to them afterwards, in bounded memory.
 //
-// Updates and deletes are not applied when they come, because the row may be in the file by then and an index of all rows
-// would not be bounded. They are kept as changes by (table, id), and applied when the rows are read: a change concerns
-// the rows that were inserted before it. Changes need memory as well: with them the buffer may have twice its bound; when
-// they outgrow that, the rows are given up to the sweeper.
+// Updates and deletes are not applied when they come, because the row may be in the file by then and an index of all
+// rows would not be bounded. They are kept as changes by (table, id), and applied when the rows are read: a change
+// concerns the rows that were inserted before it. Changes need memory as well: with them the buffer may have twice
+// its bound; when they outgrow that, the rows are given up to the sweeper.
 type rowBuffer struct {
 	limit int
 	dir   string

@@ -68,8 +68,8 @@ func (j *rowsJob) decodeBy(plan *lean.Plan, keep func(before, after lean.Image) 
 	return plan.DecodeSome(j.event, data, pos, keep, visit)
 }
 
-// unmapped leaves the event's rows to the sweeper. Updates and deletes matter only to rows that the transaction inserted:
-// these are then not known any more.
+// unmapped leaves the event's rows to the sweeper. Updates and deletes matter only to rows that the transaction
+// inserted: these are then not known any more.
 func (j *rowsJob) unmapped(u *unmapped) {
 	if j.kind != replication.EnumRowsEventTypeInsert {
 		if j.txn.rows.count() > 0 {
@@ -133,8 +133,8 @@ func fullImage(image lean.Image, mp *mapping) bool {
 	return true
 }
 
-// updates looks for rows that become due, and notes what happens to rows of this very transaction. When it has none, no
-// row's text is decoded: the relay's own marks cost next to nothing.
+// updates looks for rows that become due, and notes what happens to rows of this very transaction. When it has none,
+// no row's text is decoded: the relay's own marks cost next to nothing.
 func (j *rowsJob) updates(mp *mapping) error {
 	own := j.txn.rows.count() > 0
 	return j.decode(mp, func(before, after lean.Image) bool {

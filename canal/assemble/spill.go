@@ -13,8 +13,8 @@ import (
 )
 
 // spillFile holds the rows of a transaction that is too large for memory: one record after the other, each its length
-// and its fields, a text field being its length and its bytes. The file has no name from the moment it is made, so that
-// nothing is left behind, whatever happens; its mode is 0600.
+// and its fields, a text field being its length and its bytes. The file has no name from the moment it is made, so
+// that nothing is left behind, whatever happens; its mode is 0600.
 type spillFile struct {
 	file   *os.File
 	w      *bufio.Writer

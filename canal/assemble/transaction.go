@@ -19,15 +19,17 @@ type Transaction struct {
 	CommittedAt time.Time
 	// Kick requests a sweep soon: something became pending that the stream does not bring.
 	Kick bool
-	// Missed counts what was left to the sweeper, by words.Missed*. An XA transaction counts as one, however many rows it has. Nil when nothing was.
+	// Missed counts what was left to the sweeper, by words.Missed*. An XA transaction counts as one, however many rows
+	// it has. Nil when nothing was.
 	Missed map[string]int
 	// Waited is how long the reader had to wait before this transaction until the server answered with a table's columns.
 	Waited time.Duration
-	// Revived are rows that an UPDATE made due: by hand, by an upsert, by an operator's retry. They carry no MsgID. Of more
-	// than a thousand the others are only counted, in RevivedMore.
+	// Revived are rows that an UPDATE made due: by hand, by an upsert, by an operator's retry. They carry no MsgID. Of
+	// more than a thousand the others are only counted, in RevivedMore.
 	Revived     []outbox.Ref
 	RevivedMore int
-	// XARows is at most how many pending rows a committed XA transaction brought, XARowsUnknown when its rows were not seen.
+	// XARows is at most how many pending rows a committed XA transaction brought, XARowsUnknown when its rows were not
+	// seen.
 	XARows int
 	// Altered means that a statement may have brought rows: a renamed table, an exchanged partition.
 	Altered bool
@@ -46,8 +48,8 @@ var errRead = errors.New("rows of the transaction were read before")
 // Len returns how many rows Rows yields.
 func (t *Transaction) Len() int { return t.n }
 
-// Rows yields the rows that the transaction left pending, in the order in which they were inserted. It may be used once. An
-// error is the last thing that it yields; the transaction is then not complete.
+// Rows yields the rows that the transaction left pending, in the order in which they were inserted. It may be used
+// once. An error is the last thing that it yields; the transaction is then not complete.
 func (t *Transaction) Rows() iter.Seq2[outbox.Row, error] {
 	return func(yield func(outbox.Row, error) bool) {
 		switch {

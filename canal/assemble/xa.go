@@ -8,12 +8,13 @@ import (
 	"example.com/outbox-relay/internal/words"
 )
 
-// XA transactions are in the binlog when they are prepared, and may still be rolled back afterwards. Their rows are never
-// published from the stream. The commit makes the sweeper look at once, which sees the rows that are really there.
+// XA transactions are in the binlog when they are prepared, and may still be rolled back afterwards. Their rows are
+// never published from the stream. The commit makes the sweeper look at once, which sees the rows that are really
+// there.
 //
-// MySQL writes GTID, XA START, rows, XA END, XA_PREPARE event; MariaDB the same without XA START, which its GTID event
-// stands for. Commit and rollback follow as transactions of one statement. XA COMMIT ONE PHASE is an XA_PREPARE event with
-// a flag on MySQL, an ordinary transaction on MariaDB.
+// MySQL writes GTID, XA START, rows, XA END, XA_PREPARE event; MariaDB the same without XA START, which its GTID
+// event stands for. Commit and rollback follow as transactions of one statement. XA COMMIT ONE PHASE is an XA_PREPARE
+// event with a flag on MySQL, an ordinary transaction on MariaDB.
 
 // xa handles the statements.
 func (d *Dispatcher) xa(stmt statement.Statement) *Transaction {
@@ -87,7 +88,8 @@ func (a *assembler) remember(txn *openTransaction) {
 	a.prepared[txn.xid] = preparedXA{touched: txn.touched, rows: txn.xaRows}
 }
 
-// concerns reports whether a prepared XA transaction may have written into our tables, and how many rows, and forgets it.
+// concerns reports whether a prepared XA transaction may have written into our tables, and how many rows, and forgets
+// it.
 func (a *assembler) concerns(xid string) (touched bool, rows int) {
 	p, known := a.prepared[xid]
 	delete(a.prepared, xid)

@@ -89,7 +89,8 @@ func (s mariadbSet) Native() mysql.GTIDSet {
 	return set
 }
 
-// Precedes reports whether a MariaDB's transaction, in its notation, is just the one that follows the set in its domain.
+// Precedes reports whether a MariaDB's transaction, in its notation, is just the one that follows the set in its
+// domain.
 func Precedes(set Set, text string) bool {
 	one, err := mysql.ParseMariadbGTID(text)
 	before, ok := set.(mariadbSet)

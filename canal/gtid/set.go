@@ -1,8 +1,8 @@
 // Package gtid holds sets of GTIDs, the names that servers give to transactions: MySQL's executed set, and MariaDB's
 // position with one transaction per domain.
 //
-// It compares and adds up sets in the servers' own notation and queries no server. What a set means for a stream is canal's
-// business.
+// It compares and adds up sets in the servers' own notation and queries no server. What a set means for a stream is
+// canal's business.
 package gtid
 
 import (

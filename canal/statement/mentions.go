@@ -11,13 +11,13 @@ import (
 type Mention struct {
 	// Table: a local message table, qualified or of the statement's own database.
 	Table bool
-	// Name: a name that some local message table has, or one of their databases itself. More than Table, for statements that
-	// may change what a name means.
+	// Name: a name that some local message table has, or one of their databases itself. More than Table, for statements
+	// that may change what a name means.
 	Name bool
 }
 
-// Mentions looks for our tables' names in a statement. It is no parser: every name outside of strings and comments counts.
-// So it finds too much rather than too little.
+// Mentions looks for our tables' names in a statement. It is no parser: every name outside of strings and comments
+// counts. So it finds too much rather than too little.
 func Mentions(p mysql.Patterns, query []byte, database string) Mention {
 	var (
 		m       Mention
