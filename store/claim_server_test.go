@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -153,9 +152,8 @@ func TestClaimWithoutSkipLockedLeavesLockedRowsOut(t *testing.T) {
 		d.mu.Lock()
 		d.server = mysql.NewServer("5.7.44", "", "0")
 		d.mu.Unlock()
-		hasty, err := mysql.NewPool(d.cfg.Config, mysql.Options{Size: 1, Hasty: true}, zerolog.Nop())
+		hasty, err := d.NewPool(mysql.Options{Size: 1, Hasty: true})
 		require.NoError(t, err)
-		require.NoError(t, d.work.Close())
 		d.work = hasty
 		holder, err := d.DB.BeginTx(t.Context(), nil)
 		require.NoError(t, err)
