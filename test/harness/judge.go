@@ -12,14 +12,14 @@ import (
 	"example.com/outbox-relay/outbox"
 )
 
-// Judge waits, no longer than limit, until everything is settled and consumed, and until no more comes, and returns the
-// verdict.
+// Judge waits until everything is settled and consumed, as long as that gets on within each limit, and until no more
+// comes, and returns the verdict.
 func (s *Scene) Judge(limit time.Duration, opts oracle.Options) *oracle.Verdict {
 	s.t.Helper()
 	begun := time.Now()
-	Patiently(limit, func() bool {
-		open, err := workload.Open(s.t.Context(), s.DB, s.Tables...)
-		return err == nil && open == 0
+	Dwindles(limit, func() int { // the verdict says more about what is missing
+		open, _ := unsettled(s.t.Context(), s.DB, s.Tables)
+		return open
 	})
 	settled := time.Since(begun)
 	rows, err := workload.Rows(s.t.Context(), s.DB, s.Tables...)
@@ -39,7 +39,7 @@ func (s *Scene) JudgeRows(rows []oracle.Row, opts oracle.Options) *oracle.Verdic
 			sent++
 		}
 	}
-	Patiently(10*time.Second, func() bool { return s.Log.Distinct() >= sent })
+	Dwindles(10*time.Second, func() int { return sent - s.Log.Distinct() })
 	s.Quiet()
 	samples, fences := s.Sampler.Evidence()
 	opts.Source = s.Source

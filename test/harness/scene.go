@@ -266,10 +266,9 @@ func (s *Scene) Write(change func(*workload.Config)) workload.Stats {
 func (s *Scene) Committed(more int) {
 	s.t.Helper()
 	goal := s.Ledger.Counts().Committed + more
-	Eventually(s.t, 30*time.Second, "rows committed", func() (bool, string) {
-		now := s.Ledger.Counts().Committed
-		return now >= goal, fmt.Sprintf("%d of %d", now, goal)
-	})
+	if !Dwindles(30*time.Second, func() int { return goal - s.Ledger.Counts().Committed }) {
+		s.t.Fatalf("the writers stand at %d committed rows of %d", s.Ledger.Counts().Committed, goal)
+	}
 }
 
 // Look samples the checkpoint while no relay runs: nothing moves then, so what it covers must be settled. There may be
