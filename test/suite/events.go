@@ -63,46 +63,31 @@ func outcomes(action string) outcome {
 type testRun struct {
 	name    string // "" for the package itself
 	outcome outcome
-	open    int       // rounds that have begun and not ended
-	since   time.Time // when it began or went on
-	took    time.Duration
+	open    int // rounds that have begun and not ended
+	clock   clock
+	took    time.Duration // in all rounds
 	output  strings.Builder
 }
 
 // take takes what happens to the test or to one of its parts.
 func (t *testRun) take(e *event) {
-	top := t.name == e.Test
 	switch e.Action {
-	case "run":
-		if top {
+	case "run", "cont":
+		t.clock.goesOn(e.Test, e.Time)
+		if e.Action == "run" && e.Test == t.name {
 			t.open++
-			t.since = e.Time
 		}
 	case "pause":
-		if top {
-			t.took += e.Time.Sub(t.since)
-		}
-	case "cont":
-		if top {
-			t.since = e.Time
-		}
+		t.clock.stands(e.Test, e.Time)
 	case "pass", "skip", "fail":
 		t.outcome = max(t.outcome, outcomes(e.Action)) // also of a part: a test itself hides that a part was skipped
-		if top {
+		t.clock.stands(e.Test, e.Time)
+		if e.Test == t.name {
 			t.open--
-			t.ended(e)
+			t.took += max(time.Duration(e.Elapsed*float64(time.Second)), t.clock.total())
+			t.clock = clock{}
 		}
 	}
-}
-
-// ended takes how long the test has run. What go test says of a test leaves its parallel parts out, unlike the time
-// between its events.
-func (t *testRun) ended(e *event) {
-	if t.since.IsZero() {
-		t.took = time.Duration(e.Elapsed * float64(time.Second))
-		return
-	}
-	t.took += e.Time.Sub(t.since)
 }
 
 func (t *testRun) result() outcome {

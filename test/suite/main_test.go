@@ -139,18 +139,22 @@ func TestFailingOutputIsPrintedAndPassingIsNot(t *testing.T) {
 	assert.Contains(t, out.String(), "FAIL     2.0s    2 tests  p\n")
 }
 
-func TestTimeOfATestHasItsParallelPartsAndNotItsPauses(t *testing.T) {
+func TestTimeOfATestHasItsParallelPartsAndNotTheirWaiting(t *testing.T) {
 	t.Parallel()
 	r, out := played(t, `{"Time":"2026-01-01T00:00:00Z","Action":"run","Package":"p","Test":"TestX"}
 {"Time":"2026-01-01T00:00:01Z","Action":"pause","Package":"p","Test":"TestX"}
 {"Time":"2026-01-01T00:01:00Z","Action":"cont","Package":"p","Test":"TestX"}
-{"Time":"2026-01-01T00:01:00Z","Action":"run","Package":"p","Test":"TestX/Part"}
-{"Time":"2026-01-01T00:01:00Z","Action":"pause","Package":"p","Test":"TestX/Part"}
-{"Time":"2026-01-01T00:01:10Z","Action":"cont","Package":"p","Test":"TestX/Part"}
-{"Time":"2026-01-01T00:01:40Z","Action":"pass","Package":"p","Test":"TestX/Part","Elapsed":30}
-{"Time":"2026-01-01T00:01:40Z","Action":"pass","Package":"p","Test":"TestX","Elapsed":1}
+{"Time":"2026-01-01T00:01:00Z","Action":"run","Package":"p","Test":"TestX/A"}
+{"Time":"2026-01-01T00:01:00Z","Action":"pause","Package":"p","Test":"TestX/A"}
+{"Time":"2026-01-01T00:01:00Z","Action":"run","Package":"p","Test":"TestX/B"}
+{"Time":"2026-01-01T00:01:00Z","Action":"pause","Package":"p","Test":"TestX/B"}
+{"Time":"2026-01-01T00:10:00Z","Action":"cont","Package":"p","Test":"TestX/A"}
+{"Time":"2026-01-01T00:10:20Z","Action":"cont","Package":"p","Test":"TestX/B"}
+{"Time":"2026-01-01T00:10:30Z","Action":"pass","Package":"p","Test":"TestX/A","Elapsed":30}
+{"Time":"2026-01-01T00:10:41Z","Action":"pass","Package":"p","Test":"TestX/B","Elapsed":21}
+{"Time":"2026-01-01T00:10:41Z","Action":"pass","Package":"p","Test":"TestX","Elapsed":1}
 {"Action":"output","Package":"p","Output":"PASS\n"}
-{"Action":"pass","Package":"p","Elapsed":100}`)
+{"Action":"pass","Package":"p","Elapsed":700}`)
 	require.False(t, r.failed())
 	assert.Contains(t, out.String(), " 41.0s TestX\n")
 }
