@@ -45,7 +45,10 @@ func BenchmarkHandle(b *testing.B) {
 			if tx == nil {
 				continue
 			}
-			for range tx.Rows() {
+			for _, err := range tx.Rows() {
+				if err != nil {
+					b.Fatal(err)
+				}
 				n++
 			}
 			require.NoError(b, tx.Close())
