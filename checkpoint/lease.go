@@ -31,11 +31,21 @@ type Lease struct {
 	ttl        time.Duration
 	timeout    time.Duration
 
-	lost     chan struct{}
-	stop     context.CancelFunc
-	finished chan struct{}
+	lost chan struct{}
+	keeper
 
 	mu sync.Mutex
+	held
+}
+
+// keeper is the goroutine that extends the lease.
+type keeper struct {
+	stop     context.CancelFunc
+	finished chan struct{}
+}
+
+// held is how long a lease lasts.
+type held struct {
 	// over is set once the lease was lost or given back; it never returns.
 	over bool
 	// since is when the request was sent that extended the lease last.
@@ -56,7 +66,7 @@ func (s *Store) AcquireLease(ctx context.Context, source string, ttl time.Durati
 		client: s.client, scripts: s.scripts, wrap: s.wrap,
 		log: s.log.With().Str("source", source).Logger(),
 		key: k.leader, token: s.cfg.Owner + "#" + rand.Text(), ttl: ttl, timeout: min(s.cfg.Timeout, ttl/3),
-		lost: make(chan struct{}), finished: make(chan struct{}),
+		lost: make(chan struct{}), keeper: keeper{finished: make(chan struct{})},
 	}
 	if doubt, err := l.acquire(ctx); err != nil {
 		err = fmt.Errorf("wait for the lease of %s: %w", source, err)

@@ -24,9 +24,13 @@ type Table struct {
 	// Engine is the storage engine, as the server names it.
 	Engine string
 
-	cols map[string]mysql.Column // by the meaning's field name in outbox.Columns
-	// primary is the name of the unique index on the id alone, due of the one on (status, next_retry_time); "" when
-	// there is none.
+	cols map[string]mysql.Column // by their meaning, words.Column*
+	indexes
+}
+
+// indexes are the names of the indexes that statements go by.
+type indexes struct {
+	// primary is the unique index on the id alone, due the one on (status, next_retry_time); "" when there is none.
 	primary, due string
 	byMsg        string // an index that begins with msg_id, the unique one if there is one
 	msgIDUnique  bool
