@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -86,9 +87,11 @@ func binlogEnd(t *testing.T, s *rig.Server, conn *sql.Conn) mysql.Position {
 	return mysql.Position{Name: string(row[0]), Pos: uint32(pos)}
 }
 
-// capture makes a change and returns the events that it wrote to the binlog, as far as they are needed to decode rows.
+// capture makes a change and returns the events that it wrote to the binlog, as far as they are needed to decode rows. Other
+// tests write to the server at the same time: only what concerns the session's database is returned.
 func capture(t *testing.T, s *rig.Server, conn *sql.Conn, change func()) (list [][]byte) {
 	t.Helper()
+	ours := ownEvents{database: string(query(t, conn, "SELECT DATABASE()")[0][0]), tables: map[uint64]bool{}}
 	from := binlogEnd(t, s, conn)
 	change()
 	end := binlogEnd(t, s, conn)
@@ -99,7 +102,10 @@ func capture(t *testing.T, s *rig.Server, conn *sql.Conn, change func()) (list [
 	syncer := replication.NewBinlogSyncer(replication.BinlogSyncerConfig{
 		ServerID: rand.Uint32N(1<<31) + 1000, Flavor: s.Flavor, Host: host, Port: uint16(number), User: s.User, Password: s.Password,
 		Logger:              slog.New(slog.DiscardHandler),
-		RowsEventDecodeFunc: func(*replication.RowsEvent, []byte) error { return nil },
+		RowsEventDecodeFunc: func(e *replication.RowsEvent, data []byte) error {
+			_, err := e.DecodeHeader(data) // which table; the rest is the test's
+			return err
+		},
 	})
 	defer syncer.Close()
 	stream, err := syncer.StartSync(from)
@@ -114,12 +120,36 @@ func capture(t *testing.T, s *rig.Server, conn *sql.Conn, change func()) (list [
 			list = append(list, event.RawData)
 			continue // its position is not where the stream is
 		case *replication.TableMapEvent, *replication.RowsEvent, *replication.TransactionPayloadEvent:
-			list = append(list, event.RawData)
+			if ours.has(event.Event) {
+				list = append(list, event.RawData)
+			}
 		}
 		if event.Header.LogPos >= end.Pos {
 			return list
 		}
 	}
+}
+
+// ownEvents tells the events of one database from those of others.
+type ownEvents struct {
+	database string
+	tables   map[uint64]bool // by the ids of TABLE_MAP events
+}
+
+func (o ownEvents) has(event replication.Event) bool {
+	switch e := event.(type) {
+	case *replication.TableMapEvent:
+		o.tables[e.TableID] = string(e.Schema) == o.database
+		return o.tables[e.TableID]
+	case *replication.RowsEvent:
+		return o.tables[e.TableID]
+	case *replication.TransactionPayloadEvent:
+		return slices.ContainsFunc(e.Events, func(inner *replication.BinlogEvent) bool {
+			table, ok := inner.Event.(*replication.TableMapEvent)
+			return ok && string(table.Schema) == o.database
+		})
+	}
+	return false
 }
 
 // columnsOf reads what information_schema says about a table, in the order of its columns.
