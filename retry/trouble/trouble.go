@@ -92,11 +92,11 @@ func (l *Log) next(err error) func() {
 	}
 }
 
-// Err returns the last failure with how long it has lasted, nil while it works or has not lasted for Texts.After.
+// Err returns the last failure with how long it has lasted, nil while it works and before it was logged.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.err == nil || time.Since(l.since) < l.texts.After {
+	if l.logged.IsZero() {
 		return nil
 	}
 	return fmt.Errorf("for %s: %w", time.Since(l.since).Round(time.Second), l.err)

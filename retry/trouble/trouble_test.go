@@ -91,6 +91,7 @@ func TestWhatIsOverSoonIsNotLogged(t *testing.T) {
 		assert.Empty(t, lines())
 		l.Note(errAway)
 		require.NoError(t, retry.Wait(t.Context(), 5*time.Second))
+		require.NoError(t, l.Err(), "a single failure that nobody has tried again since")
 		l.Note(errAway)
 		require.Error(t, l.Err())
 		l.Note(nil)
