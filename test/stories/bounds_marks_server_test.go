@@ -36,10 +36,13 @@ func (b blockage) run(t *testing.T, server *rig.Server) {
 	before := b.write(s, "before")
 	s.CaughtUp(15 * time.Second)
 	end := b.begin(s, s.unread())
+	committed := s.Ledger.Counts().Committed
 	while := b.write(s, "while")
+	written := s.Ledger.Counts().Committed - committed
 	m, err := s.relay.Metrics()
 	if assert.NoError(t, err) {
-		assert.GreaterOrEqual(t, m.Sum("unmarked_messages"), b.rate*b.hold.Seconds()/2, "the rows can't be marked: else this shows nothing")
+		// What was written, not what should have been: a busy machine writes less.
+		assert.GreaterOrEqual(t, m.Sum("unmarked_messages"), float64(written)/2, "the rows can't be marked: else this shows nothing")
 		t.Logf("rows can't be marked for %s: p99 from commit to consumer %s before, %s meanwhile, %.0f unmarked at its end",
 			b.hold, before, while, m.Sum("unmarked_messages"))
 	}
