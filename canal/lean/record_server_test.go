@@ -101,7 +101,7 @@ func capture(t *testing.T, s *rig.Server, conn *sql.Conn, change func()) (list [
 	require.NoError(t, err)
 	syncer := replication.NewBinlogSyncer(replication.BinlogSyncerConfig{
 		ServerID: rand.Uint32N(1<<31) + 1000, Flavor: s.Flavor, Host: host, Port: uint16(number), User: s.User, Password: s.Password,
-		Logger:              slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler),
 		RowsEventDecodeFunc: func(e *replication.RowsEvent, data []byte) error {
 			_, err := e.DecodeHeader(data) // which table; the rest is the test's
 			return err
